@@ -145,3 +145,21 @@ func TestDiagnosisNamesTheSettingAndWhoHasIt(t *testing.T) {
 		})
 	}
 }
+
+// Settings of every kind stand beside those that are watched, and the planner may read them first.
+func TestDiagnosisOfSettingsReadsValuesThatAreNoTimes(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewBroker(t)
+	database := sqltest.Quote(sqltest.Value[string](b.Session, "select current_database()"))
+	for _, value := range []string{"10.0.0.1", "1.2.3 ms", ".", "1e99", "99999999999999999999 d", "0x10", "", "= ="} {
+		b.Exec("alter database " + database + " set app.written = '" + value + "'")
+		b.RequireNoFinding(sqltest.Configuration, "time-out")
+		if isTime := "select parley._p_setting_ms($1) is not null"; value != "99999999999999999999 d" {
+			sqltest.Equal(b.Session, false, isTime, value)
+		} else {
+			sqltest.Equal(b.Session, true, isTime, value)
+		}
+	}
+	b.Exec("alter database " + database + " set lock_timeout = '20s'")
+	b.RequireFinding(sqltest.Configuration, "time-out")
+}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -62,5 +63,37 @@ func TestDaemonListensOnItsOwnBindingsAlone(t *testing.T) {
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// A daemon that is stopped while it reads its configuration or opens its ways in leaves no finding behind.
+func TestDaemonThatStopsMeanwhileReportsNoProblem(t *testing.T) {
+	t.Parallel()
+	pool, err := pgxpool.New(t.Context(), "postgres://nobody@127.0.0.1:1/nothing")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	s, err := New(Config{Pool: pool, NameServers: []string{"127.0.0.1:1"}, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	connector := receive.NewConnector("in", receive.Internet)
+	connector.Bindings, connector.FQDN = []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:1")}, "hub.example.org"
+	s.settings.Store(&settings{receive: &receive.Configuration{Connectors: []*receive.Connector{connector}}, sending: &sending{}})
+	stopped, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.readSettings(stopped); err == nil {
+		t.Error("the configuration is read by a daemon that has stopped")
+	}
+	s.openWaysIn(stopped)
+	if found := s.governing.problems(time.Now()); len(found) != 0 {
+		t.Errorf("it reports %+v", found)
+	}
+	if err := s.readSettings(t.Context()); err == nil {
+		t.Error("the configuration is read from a server that is not there")
+	}
+	if found := s.governing.problems(time.Now()); len(found) != 1 || found[0].Code != problemConfiguration {
+		t.Errorf("it reports %+v", found)
 	}
 }

@@ -154,9 +154,13 @@ func (s *Server) openWaysIn(ctx context.Context) {
 		}
 		return s.listener(ctx, name.String(), w.listener, w.fqdn, w.names)
 	}, s.config.Logger)
-	s.governing.setClosed(closed)
 	own, err := bound(used.receive, s.config.Bindings)
-	s.listened(errors.Join(err, s.receiver.Rebind(ctx, own)))
+	err = errors.Join(err, s.receiver.Rebind(ctx, own))
+	if ctx.Err() != nil {
+		return // A daemon that stops meanwhile has no problem to report.
+	}
+	s.governing.setClosed(closed)
+	s.listened(err)
 }
 
 // listened records why a binding is not listened on; nil is that each is. It is logged once, and not every few seconds.

@@ -302,7 +302,12 @@ func (s *Server) maintain(ctx context.Context) (bool, error) {
 
 // readSettings reads the configuration, and uses it where it is new.
 func (s *Server) readSettings(ctx context.Context) (err error) {
-	defer func() { s.governing.setProblem(problemConfiguration, "configuration", err) }()
+	defer func() {
+		// A daemon that stops while it reads has no problem to report.
+		if ctx.Err() == nil {
+			s.governing.setProblem(problemConfiguration, "configuration", err)
+		}
+	}()
 	text, err := mailstore.Configuration(ctx, s.config.Pool)
 	if err != nil {
 		return err

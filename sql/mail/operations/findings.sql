@@ -80,6 +80,12 @@ as $$
     end as cure
   from daemon as d
   cross join lateral jsonb_to_recordset(d.problems) as p (code text, kind text, object text, cause text, cure text)
+  -- A daemon that is gone says why none serves. Where one serves, it says what is wrong now.
+  where d.is_serving
+    or (
+      not exists (select from daemon as o where o.is_serving)
+      and d.reported_at = (select max(o.reported_at) from daemon as o)
+    )
   union all
   select 'mail-no-daemon', 'mail', current_database()::text,
     coalesce(

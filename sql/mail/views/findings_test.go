@@ -144,3 +144,25 @@ func TestThresholdsOfPressureArePresets(t *testing.T) {
 	b.Exec("select parley_mail.send('shop@example.org', array['ann@example.org'], 'x', 'x')")
 	sqltest.Equal(b.Session, 1.0, "select value from parley_mail.performance_counters where counter = 'Submission Queue Length'")
 }
+
+// The last report of a daemon that is gone says why none serves, until one does.
+func TestFaultsOfADaemonThatIsGoneAreFoundUntilAnotherServes(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewMail(t)
+	report := func(daemon, cause, rest string) {
+		b.Exec(`select parley_mail._p_report_daemon($1, jsonb_build_object('configuration_version', 1, 'problems', jsonb_build_array(jsonb_build_object(
+			'code', 'mail-configuration', 'kind', 'signing key', 'object', 'chalk', 'cause', $2::text))) || $3::jsonb)`, daemon, cause, rest)
+	}
+	const causes = "select string_agg(f.cause, ', ' order by f.cause) from parley_mail._p_find_daemon_faults() as f where f.code = 'mail-configuration'"
+	report("node1", "first", `{"is_start": true}`)
+	report("node1", "first", `{"is_stopped": true}`)
+	report("node2", "second", `{"is_start": true}`)
+	report("node3", "third", `{"is_start": true}`)
+	sqltest.Equal(b.Session, "second, third", causes)
+	report("node2", "second", `{"is_stopped": true}`)
+	sqltest.Equal(b.Session, "third", causes)
+	b.Exec("update parley_mail._p_daemon set reported_at = reported_at - interval '2 minutes' where name = 'node3'")
+	sqltest.Equal(b.Session, "second", causes)
+	report("node4", "", `{"is_start": true, "problems": []}`)
+	sqltest.Equal(b.Session, (*string)(nil), causes)
+}

@@ -31,23 +31,24 @@ comment on function parley._p_watched_settings() is
 'Gives the settings that change how the broker serves a session: fits, a regular expression of the values that do not;
 code of the finding; effect.';
 
-create function parley._p_setting_ms(value text) returns bigint
+create function parley._p_setting_ms(value text) returns numeric
 language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
-  select (m.parts[1]::numeric * case m.parts[2]
+  select m.parts[1]::numeric * case m.parts[2]
     when 'us' then 0.001
     when 's' then 1000
     when 'min' then 60000
     when 'h' then 3600000
     when 'd' then 86400000
     else 1
-  end)::bigint
-  from regexp_match(value, '^ *([0-9.]+) *([a-z]*) *$') as m (parts)
+  end
+  from regexp_match(value, '^ *([0-9]{1,20}(?:\.[0-9]{0,20})?) *([a-z]*) *$') as m (parts)
 $$;
 
 comment on function parley._p_setting_ms(text) is
-'Gives a time-out, as a setting has it, in milliseconds; null where it is none.';
+'Gives a time-out, as a setting has it, in milliseconds; null where it is none. Any other setting may be asked too: the
+planner chooses whether a condition on the name comes first.';
 
 create function parley._p_find_settings(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
