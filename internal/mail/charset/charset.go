@@ -58,12 +58,24 @@ var byName = map[string]encoding.Encoding{
 	"cp949": korean.EUCKR, "ms949": korean.EUCKR, "uhc": korean.EUCKR, "cp51949": korean.EUCKR, "ksx1001": korean.EUCKR,
 	"ksc5601": korean.EUCKR,
 	"korean":  korean.EUCKR, "iso2022kr": iso2022kr{}, "cp50225": iso2022kr{},
+	"u32": utf32.UTF32(utf32.BigEndian, utf32.UseBOM), "utf8sig": unicode.UTF8, "iso646irv1991": unicode.UTF8,
+	"88591": charmap.Windows1252, "885915": charmap.ISO8859_15,
+	"latin7": charmap.ISO8859_13, "l7": charmap.ISO8859_13, "elot928": charmap.ISO8859_7,
+	"thai": charmap.Windows874, "tis620": charmap.Windows874, "isoir166": charmap.Windows874,
+	"sjis2004": japanese.ShiftJIS, "sjisx0213": japanese.ShiftJIS,
+	"eucjis2004": japanese.EUCJP, "eucjisx0213": japanese.EUCJP,
+	"iso2022jp2": japanese.ISO2022JP, "iso2022jp3": japanese.ISO2022JP, "iso2022jp2004": japanese.ISO2022JP,
+	"gb180302000": simplifiedchinese.GB18030, "gb23121980": simplifiedchinese.GBK,
+	"big5hkscs": traditionalchinese.Big5, "hkscs": traditionalchinese.Big5,
 }
 
 var bigUTF16 = unicode.UTF16(unicode.BigEndian, unicode.UseBOM)
 
 // codePage is a number of a code page as Windows, IBM and Python write it.
 var codePage = regexp.MustCompile(`^(?:x)?(?:cp|ibm|windows|win|codepage|dos|ms|mswin|microsoftcp|cswindows)?(\d{3,5})$`)
+
+// ofYear is the name of a part of ISO 8859 with the year of its edition, such as iso88592 1987.
+var ofYear = regexp.MustCompile(`^(iso8859\d{1,2})(?:19|20)\d\d$`)
 
 // Lookup gives a charset by any of its names; nil where nobody knows it.
 func Lookup(name string) encoding.Encoding {
@@ -76,6 +88,9 @@ func Lookup(name string) encoding.Encoding {
 		if found := byName[written]; found != nil {
 			return found
 		}
+	}
+	if part := ofYear.FindStringSubmatch(short); part != nil {
+		return Lookup("iso-8859-" + strings.TrimPrefix(part[1], "iso8859"))
 	}
 	if page := codePage.FindStringSubmatch(short); page != nil {
 		if found := byName["cp"+page[1]]; found != nil {

@@ -16,7 +16,7 @@ var months = []string{
 var weekdays = []string{"monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"}
 
 // ParseDate reads a date as RFC 5322 has it, with the old forms and comments, and as C programs write it (Fri Nov 21 09:55:06 1997). The
-// day of the week says nothing. A date whose offset is missing or not known is one of UTC.
+// day of the week says nothing, in whatever language it stands. Dots may part hour, minute and second. A date whose offset is missing or not known is one of UTC.
 func ParseDate(value string) (date time.Time, isDate bool) {
 	tokens, _ := lex(value)
 	d := dateReader{tokens: dropComments(tokens), month: -1}
@@ -51,8 +51,8 @@ func (d *dateReader) take() bool {
 	text := strings.ToLower(one.text)
 	isNumber := strings.Trim(text, "0123456789") == ""
 	switch {
-	case isNumber && len(d.tokens) > 1 && d.tokens[1].kind == ':':
-		return d.time()
+	case isNumber && d.isTime():
+		return d.time(d.tokens[1].kind)
 	case isNumber:
 		d.numbers = append(d.numbers, text)
 	case strings.Count(text, "-") == 2 && text[0] != '-': // 21-Nov-1997
@@ -65,6 +65,7 @@ func (d *dateReader) take() bool {
 	case d.month < 0 && nameOf(text, months) >= 0:
 		d.month = nameOf(text, months)
 	case len(d.clock) == 0 && nameOf(text, weekdays) >= 0:
+	case d.isBefore(',') && d.month < 0 && len(d.numbers) == 0 && len(d.clock) == 0: // Mi, 21 Nov 1997
 	case len(d.clock) > 0:
 		return d.zone(strings.ToUpper(text))
 	default:
@@ -84,8 +85,34 @@ func nameOf(text string, names []string) int {
 	return -1
 }
 
-// time reads hour, minute and second, and passes by a fraction of it.
-func (d *dateReader) time() bool {
+// isBefore says whether what the tokens begin with stands before a sign, or before a dot and that sign.
+func (d *dateReader) isBefore(sign byte) bool {
+	rest := d.tokens[1:]
+	if len(rest) > 1 && rest[0].kind == '.' {
+		rest = rest[1:]
+	}
+	return len(rest) > 0 && rest[0].kind == sign
+}
+
+// isTime says whether the number that the tokens begin with is an hour: a colon stands behind it, or dots part three numbers.
+func (d *dateReader) isTime() bool {
+	if len(d.tokens) > 1 && d.tokens[1].kind == ':' {
+		return true
+	}
+	if len(d.tokens) < 5 || len(d.clock) > 0 {
+		return false
+	}
+	for i, one := range d.tokens[1:5] {
+		_, isNumber := shortNumber(one)
+		if one.isApart || (i%2 == 0) != (one.kind == '.') || (i%2 == 1) != isNumber {
+			return false
+		}
+	}
+	return true
+}
+
+// time reads hour, minute and second, which a sign parts, and passes by a fraction of it.
+func (d *dateReader) time(sign byte) bool {
 	if len(d.clock) > 0 {
 		return false
 	}
@@ -95,7 +122,7 @@ func (d *dateReader) time() bool {
 			return false
 		}
 		d.clock, d.tokens = append(d.clock, number), d.tokens[1:]
-		if len(d.clock) == 3 || len(d.tokens) < 2 || d.tokens[0].kind != ':' {
+		if len(d.clock) == 3 || len(d.tokens) < 2 || d.tokens[0].kind != sign {
 			break
 		}
 		d.tokens = d.tokens[1:]

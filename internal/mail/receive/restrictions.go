@@ -135,8 +135,10 @@ func (t *transaction) authorRefusal() *Reply {
 	if c.user == "" || len(c.configuration.Users[c.user].Senders) == 0 && c.rights().Has(AnySender) {
 		return nil
 	}
-	named, err := t.header.Named()
-	if err != nil || t.header.Value("From") == "" {
+	// A group without members is an author to nobody, and its name is shown as one.
+	authors, err := t.header.Authors()
+	named, other := t.header.Named()
+	if err != nil || other != nil || len(authors) == 0 {
 		return NewReply(550, 7, 1, "From is missing, or it, Sender or a Resent- field has no address that can be read")
 	}
 	if slices.ContainsFunc(named, func(one message.Address) bool { return !c.maySendAs(one) }) {

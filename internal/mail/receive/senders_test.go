@@ -65,7 +65,7 @@ func TestUserNamesNobodyElseAsSender(t *testing.T) {
 				}
 			}
 		}
-		for _, header := range []string{"Subject: no author", "From: nobody", own + "\r\nSender: <"} {
+		for _, header := range []string{"Subject: no author", "From: nobody", "From: Group:;", "From: \"" + ours + "\":;", own + "\r\nSender: <"} {
 			want := "550 5.7.1"
 			if c.user == "unlisted" && c.rights != 0 {
 				want = "250"

@@ -194,9 +194,9 @@ begin
       v_name := regexp_replace(substr(v_name, 2, length(v_name) - 2), E'\\\\(.)', E'\\1', 'g');
     end if;
   end if;
-  if strpos(v_path, '(') > 0 and parley_mail._p_is_address(v_path) is not true then
+  if v_path ~ '[ (]' and parley_mail._p_is_address(v_path) is not true then
     select c.kept, c.remark into v_kept, v_remark from parley_mail._p_without_comments(v_path) as c;
-    v_kept := btrim(regexp_replace(v_kept, ' *([.@]) *', E'\\1', 'g'));
+    v_kept := btrim(regexp_replace(v_kept, E'("(?:[^"\\\\]|\\\\.)*")| *([.@]) *', E'\\1\\2', 'g'));
     if parley_mail._p_is_address(v_kept) then
       v_path := v_kept;
       v_name := case when v_open > 0 then v_name else v_remark end;
@@ -208,7 +208,8 @@ $$;
 
 comment on function parley_mail._p_parsed_mailbox(text) is
 'Takes Name <local-part@domain>, "Name" <...> or a bare address apart. A name is whatever stands in front of the last <.
-Comments are legal in an address, and one behind a bare address is its name. The daemon reads the same over HTTP.
+Comments and blanks are legal between the parts of an address, and a comment behind a bare address is its name. The
+daemon reads the same over HTTP.
 Errors: PM010 malformed, or control characters.
 Source: RFC 5322 section 3.4.';
 

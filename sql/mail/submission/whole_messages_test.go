@@ -134,3 +134,19 @@ func TestMessageIsAttached(t *testing.T) {
 		b.RefusesMail(10, `select parley_mail.send('ann', array['x@example.com'], attachments => array[parley_mail.attachment('x', 'From: x', $1)])`, kind)
 	}
 }
+
+// Comments and blanks are legal between the parts of an address, in a message that comes whole too.
+func TestAuthorOfARawMessageMayHaveCommentsAndBlanks(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewMail(t)
+	for _, from := range []string{
+		"Eva (at (the) shop) <eva(her account)@example.org>", "eva @ example . org", "< eva@example.org\r\n >", `"e . m" (Eva) @example.org`,
+	} {
+		b.Exec("select parley_mail.send('ann@example.org', array['bob@example.com'], raw => convert_to($1, 'UTF8'))",
+			"From: "+from+"\r\nSubject: s\r\n\r\nx\r\n")
+	}
+	for _, from := range []string{"eva m@example.org", "eva@example.org ann@example.org", `"e . m @example.org`} {
+		b.RefusesMail(10, "select parley_mail.send('ann@example.org', array['bob@example.com'], raw => convert_to($1, 'UTF8'))",
+			"From: "+from+"\r\nSubject: s\r\n\r\nx\r\n")
+	}
+}
