@@ -6,8 +6,8 @@ import (
 )
 
 // ParseMailbox reads one mailbox that a program gives, Name <local-part@domain> or an address alone. A name is whatever stands in front of
-// the last <, with a comma in it too; comments are legal in an address, and one behind an address alone is the name. The database reads the
-// same (parley_mail._p_parsed_mailbox).
+// the last <, with a comma in it too; comments and blanks are legal between the parts of an address, and a comment behind an address alone
+// is the name. The database reads the same (parley_mail._p_parsed_mailbox).
 func ParseMailbox(written string) (Mailbox, error) {
 	if strings.ContainsFunc(written, unicode.IsControl) {
 		return Mailbox{}, ErrAddress
@@ -29,7 +29,7 @@ func ParseMailbox(written string) (Mailbox, error) {
 	tokens, _ := lex(path)
 	bare := dropComments(tokens)
 	address, isOdd, is := addressOf(bare)
-	if !is || isOdd || len(bare) == len(tokens) {
+	if !is || isOdd || !strings.ContainsAny(path, " (") {
 		return Mailbox{}, ErrAddress
 	}
 	for _, one := range tokens {

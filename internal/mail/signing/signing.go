@@ -32,8 +32,12 @@ type Key struct {
 	Signer           crypto.Signer
 }
 
-// RSABits is the length of the RSA keys that are made.
-const RSABits = 2048
+const (
+	// RSABits is the length of the RSA keys that are made.
+	RSABits = 2048
+	// leastRSABits is the length of the shortest RSA keys whose signatures count (RFC 8301 section 3.2).
+	leastRSABits = 1024
+)
 
 // NewKey makes a key: "ed25519" or "rsa". Private is its PEM form (PKCS #8), and record what stands in the zone under
 // SELECTOR._domainkey.DOMAIN.
@@ -74,7 +78,7 @@ func Record(signer crypto.Signer) (string, error) {
 	}
 }
 
-// ParseKey reads the PEM form of a key, PKCS #8 or, for RSA, PKCS #1.
+// ParseKey reads the PEM form of a key, PKCS #8 or, for RSA, PKCS #1. RSA keys have 1,024 bits at least.
 func ParseKey(private []byte) (crypto.Signer, error) {
 	block, _ := pem.Decode(private)
 	if block == nil {
@@ -85,7 +89,7 @@ func ParseKey(private []byte) (crypto.Signer, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read the key: %w", err)
 		}
-		return key, nil
+		return longEnough(key)
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
@@ -95,10 +99,20 @@ func ParseKey(private []byte) (crypto.Signer, error) {
 	if !is {
 		return nil, fmt.Errorf("a key of type %T cannot sign", key)
 	}
+	if key, isRSA := key.(*rsa.PrivateKey); isRSA {
+		return longEnough(key)
+	}
 	if _, err := Record(signer); err != nil {
 		return nil, err
 	}
 	return signer, nil
+}
+
+func longEnough(key *rsa.PrivateKey) (crypto.Signer, error) {
+	if bits := key.N.BitLen(); bits < leastRSABits {
+		return nil, fmt.Errorf("the key has %d bits, and RSA needs %d at least", bits, leastRSABits)
+	}
+	return key, nil
 }
 
 // signed are the header fields that a signature covers where they occur; once are those that may occur once only and are signed once more

@@ -2,6 +2,7 @@ package signing_test
 
 import (
 	"crypto"
+	_ "embed"
 	"errors"
 	"io"
 	"strings"
@@ -92,6 +93,9 @@ func TestChangedMessageIsNotBelieved(t *testing.T) {
 	}
 }
 
+//go:embed testdata/rsa512.pem
+var shortKey []byte
+
 func TestKeysThatCannotSign(t *testing.T) {
 	t.Parallel()
 	if _, _, err := signing.NewKey("dsa"); err == nil {
@@ -101,6 +105,10 @@ func TestKeysThatCannotSign(t *testing.T) {
 		if _, err := signing.ParseKey([]byte(private)); err == nil {
 			t.Errorf("%q was read as a key", private)
 		}
+	}
+	// Whoever verifies ignores a signature by a key of 512 bits (RFC 8301 section 3.2).
+	if _, err := signing.ParseKey(shortKey); err == nil || !strings.Contains(err.Error(), "512 bits") {
+		t.Errorf("a key of 512 bits gives %v", err)
 	}
 	if _, err := signing.Record(crypto.Signer(noKey{})); err == nil {
 		t.Error("a record was made for no key")

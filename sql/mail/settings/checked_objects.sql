@@ -254,6 +254,7 @@ declare
   v_key bytea;
   v_length integer;
   v_kind text;
+  v_at integer;
 begin
   begin
     v_key := decode(regexp_replace(v_parts[2], E'\\s', '', 'g'), 'base64');
@@ -282,6 +283,15 @@ begin
   elsif v_kind <> settings ->> 'algorithm' then
     found := parley_mail._p_contradicts('signing key', name, 'its setting algorithm',
       format('private_key is one for %s.', v_kind), format('Set algorithm to %s, or give another key.', v_kind));
+  end if;
+  -- The modulus stands behind the version, 0; it begins with a zero byte where it has 1,024 bits.
+  v_at := position(E'\\x02010002'::bytea in v_key);
+  if v_kind = 'RSA-SHA256' and v_at > 0 and (
+    get_byte(v_key, v_at + 3) < 129 or get_byte(v_key, v_at + 3) = 129 and get_byte(v_key, v_at + 4) < 129
+  ) then
+    found := parley_mail._p_contradicts('signing key', name, 'itself',
+      'private_key has fewer than 1,024 bits, and receivers ignore what it signs (RFC 8301).',
+      'Make another: parley mail key create DOMAIN.');
   elsif parley_mail._p_is_domain(settings ->> 'selector') is not true then
     found := parley_mail._p_contradicts('signing key', name, 'its setting selector',
       format('"%s" cannot stand in a name of DNS.', left(settings ->> 'selector', 100)),
@@ -292,7 +302,7 @@ end
 $$;
 
 comment on function parley_mail._p_check_signing_key(text, jsonb, text) is
-'Refuses a signing key that no daemon could read or sign with: no PEM, cut off, of another algorithm.
+'Refuses a signing key that no daemon could read or sign with: no PEM, cut off, of another algorithm, too short.
 Errors: PM003.';
 
 create function parley_mail._p_check_other(caller oid, kind text, name text, settings jsonb, secrets jsonb)

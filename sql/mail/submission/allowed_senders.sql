@@ -110,6 +110,10 @@ begin
       found := parley_mail._p_raise(
         'address', left(v_field.value, 100), format('It stands in %s, and a comment has no end.', v_field.name)
       );
+    elsif regexp_replace(v_kept, E'"(?:[^"\\\\]|\\\\.)*"', '', 'g') like '%"%' then
+      found := parley_mail._p_raise(
+        'address', left(v_field.value, 100), format('It stands in %s, and a quote has no end.', v_field.name)
+      );
     end if;
     for v_written in
       select a.written
