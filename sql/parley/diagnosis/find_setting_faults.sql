@@ -43,7 +43,7 @@ as $$
     when 'd' then 86400000
     else 1
   end
-  from regexp_match(value, '^ *([0-9]{1,20}(?:\.[0-9]{0,20})?) *([a-z]*) *$') as m (parts)
+  from regexp_match(value, '^ *([0-9]{1,20}(?:[.][0-9]{0,20})?) *([a-z]*) *$') as m (parts)
 $$;
 
 comment on function parley._p_setting_ms(text) is
