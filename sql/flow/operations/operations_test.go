@@ -84,6 +84,22 @@ func TestResumedMessagesGoOn(t *testing.T) {
 	sqltest.Equal(f.Session, 4, "select value::integer from parley_flow.counters where counter = 'Documents resubmitted'")
 }
 
+// At a rate the first is tried at once, and the others are delayed, each by its share of a second.
+func TestResumingAtARateSpreadsMessages(t *testing.T) {
+	t.Parallel()
+	f := sqltest.NewFlow(t)
+	ids := suspendThree(f)
+	sqltest.Equal(f.Session, 3, `select parley_flow.resume_suspended('{"send_port": "ERP"}', rate => 2)`)
+	if got := f.Tx.ClaimFlow("Send"); len(got) != 1 || got[0].Message != ids[0] {
+		t.Errorf("claimed %+v, want the first alone", got)
+	}
+	sqltest.Equal(f.Session, "0.5 1.0", `
+		select string_agg(to_char(extract(epoch from w.due_at - min_at.at), 'FM0.0'), ' ' order by w.due_at)
+		from parley_store.work_items as w
+		cross join (select min(o.due_at) - interval '0.5 s' as at from parley_store.work_items as o where o.state = 'DELAYED') as min_at
+		where w.state = 'DELAYED'`)
+}
+
 // A message that is edited and resubmitted is another one, with a link, for the port at which the first was suspended.
 func TestResubmittedMessageIsLinked(t *testing.T) {
 	t.Parallel()

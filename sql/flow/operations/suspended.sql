@@ -46,7 +46,8 @@ comment on function parley_flow._p_require_operator(oid) is
 'Refuses who operates no application.
 Errors: PF001.';
 
-create function parley_flow._p_resume_send(suspended parley_flow._p_suspended) returns boolean
+create function parley_flow._p_resume_send(suspended parley_flow._p_suspended, due_at timestamptz default null)
+returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -67,7 +68,7 @@ begin
     return true;
   end if;
   perform parley_flow._p_deliver(
-    array[m.message_id], array[m.promoted], array[1], array[v_port.send_port_id]
+    array[m.message_id], array[m.promoted], array[1], array[v_port.send_port_id], due_at
   )
   from parley_flow._p_message as m
   where m.message_id = suspended.message_id;
@@ -75,11 +76,11 @@ begin
 end
 $$;
 
-comment on function parley_flow._p_resume_send(parley_flow._p_suspended) is
+comment on function parley_flow._p_resume_send(parley_flow._p_suspended, timestamptz) is
 'Has a message tried again by its send port: where its order waits for it, at once and in its place, otherwise behind
 what waits; false when the port is gone.';
 
-create function parley_flow._p_resume_route(suspended parley_flow._p_suspended) returns boolean
+create function parley_flow._p_resume_route(suspended parley_flow._p_suspended, due_at timestamptz) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -94,16 +95,18 @@ begin
   end if;
   perform parley_flow._p_add_deliveries(v_message.message_id, cardinality(v_ports) - 1);
   perform parley_flow._p_deliver(
-    array[v_message.message_id], array[v_message.promoted], array_fill(1, array[cardinality(v_ports)]), v_ports
+    array[v_message.message_id], array[v_message.promoted], array_fill(1, array[cardinality(v_ports)]), v_ports,
+    due_at
   );
   return true;
 end
 $$;
 
-comment on function parley_flow._p_resume_route(parley_flow._p_suspended) is
+comment on function parley_flow._p_resume_route(parley_flow._p_suspended, timestamptz) is
 'Routes a message that matched nothing again; false when it matches nothing still.';
 
-create function parley_flow._p_resume_receive(suspended parley_flow._p_suspended) returns boolean
+create function parley_flow._p_resume_receive(suspended parley_flow._p_suspended, due_at timestamptz default null)
+returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -117,15 +120,18 @@ begin
   if not found then
     return false;
   end if;
-  perform parley_store.put_work(v_system, array['##' || suspended.location], array[suspended.message_id]);
+  perform parley_store.put_work(
+    v_system, array['##' || suspended.location], array[suspended.message_id], deliver_at => due_at
+  );
   return true;
 end
 $$;
 
-comment on function parley_flow._p_resume_receive(parley_flow._p_suspended) is
+comment on function parley_flow._p_resume_receive(parley_flow._p_suspended, timestamptz) is
 'Has the host of a receive location run its pipeline over a message again; false when the location is gone.';
 
-create function parley_flow._p_resume_one(caller oid, suspended parley_flow._p_suspended) returns boolean
+create function parley_flow._p_resume_one(caller oid, suspended parley_flow._p_suspended, due_at timestamptz)
+returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -136,9 +142,9 @@ begin
     return false;
   end if;
   v_is_resumed := case suspended.stage
-    when 'SEND' then parley_flow._p_resume_send(suspended)
-    when 'RECEIVE' then parley_flow._p_resume_receive(suspended)
-    else parley_flow._p_resume_route(suspended)
+    when 'SEND' then parley_flow._p_resume_send(suspended, due_at)
+    when 'RECEIVE' then parley_flow._p_resume_receive(suspended, due_at)
+    else parley_flow._p_resume_route(suspended, due_at)
   end;
   if not v_is_resumed then
     return false;
@@ -150,8 +156,8 @@ begin
 end
 $$;
 
-comment on function parley_flow._p_resume_one(oid, parley_flow._p_suspended) is
-'Resumes a suspended message; false when it cannot be, or matches nothing still.';
+comment on function parley_flow._p_resume_one(oid, parley_flow._p_suspended, timestamptz) is
+'Resumes a suspended message, not before a time; false when it cannot be, or matches nothing still.';
 
 create function parley_flow.resume_suspended(
   filter jsonb, top integer default 1000, dry_run boolean default false, rate integer default null,
@@ -176,11 +182,10 @@ begin
   loop
     if dry_run is not false then
       v_resumed := v_resumed + 1;
-    elsif parley_flow._p_resume_one(v_caller, v_suspended) then
+    elsif parley_flow._p_resume_one(
+      v_caller, v_suspended, clock_timestamp() + v_resumed::double precision / rate * interval '1 second'
+    ) then
       v_resumed := v_resumed + 1;
-      if rate is not null and v_resumed % greatest(rate / 10, 1) = 0 then
-        perform pg_sleep(greatest(rate / 10, 1)::double precision / rate);
-      end if;
     end if;
   end loop;
   if dry_run is false and v_resumed > 0 then
@@ -198,7 +203,7 @@ comment on function parley_flow.resume_suspended(jsonb, integer, boolean, intege
 matched nothing. Gives how many were: call it until it gives 0. What cannot be resumed stays: its port or location is
 gone, or it matches nothing still.
 Arguments: filter, conditions as docs/internals/flow.md lists them; top, how many at most; dry_run, only count; rate,
-how many a second at most, which makes the call last (null: at once). They go with its commit.
+how many a second are tried (null: all at once): the others are delayed as long.
 Errors: PF001 without OPERATE, PF010 malformed.';
 
 create function parley_flow._p_terminate_one(caller oid, suspended parley_flow._p_suspended) returns void

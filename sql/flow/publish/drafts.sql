@@ -167,7 +167,9 @@ comment on function parley_flow._p_store_drafts(parley_flow._p_draft[], parley_f
 'Makes rows of drafts, and tracks their properties.
 Arguments: drafts; origin; deliveries, how many each begins with: what has none is not stored.';
 
-create function parley_flow._p_deliver(ids bigint[], promoted jsonb[], ns integer[], ports integer[]) returns void
+create function parley_flow._p_deliver(
+  ids bigint[], promoted jsonb[], ns integer[], ports integer[], due_at timestamptz default null
+) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
@@ -193,7 +195,8 @@ begin
     loop
       perform parley_store.put_work(
         v_target.system, array_fill(v_target.name, array[cardinality(v_target.ns)]),
-        array(select ids[u.n] from unnest(v_target.ns) as u (n)), priority => v_target.item_priority
+        array(select ids[u.n] from unnest(v_target.ns) as u (n)), priority => v_target.item_priority,
+        deliver_at => due_at
       );
       v_done := v_done || v_target.name;
     end loop;
@@ -215,13 +218,14 @@ begin
     order by h.system, s.item_priority
   loop
     perform parley_store.put_work(
-      v_target.system, v_target.lanes, v_target.subjects, data => v_target.data, priority => v_target.item_priority
+      v_target.system, v_target.lanes, v_target.subjects, data => v_target.data, priority => v_target.item_priority,
+      deliver_at => due_at
     );
   end loop;
 end
 $$;
 
-comment on function parley_flow._p_deliver(bigint[], jsonb[], integer[], integer[]) is
+comment on function parley_flow._p_deliver(bigint[], jsonb[], integer[], integer[], timestamptz) is
 'Makes the deliveries of messages: items of the systems of the hosts of their send ports.
 Arguments: ids, of messages, and their promoted properties, one for each; ns and ports, which of them, from 1 on, goes
-to which send port.';
+to which send port; due_at, not before that time, null: now.';
