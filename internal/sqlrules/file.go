@@ -122,6 +122,7 @@ func Check(files []File) []Violation {
 		checkFunctions(f, raising, report)
 		checkQueries(f, report)
 		checkRights(f, asking, report)
+		checkLetters(f, report)
 		checkWing(f, report)
 		checkReplicaIdentities(f, report)
 		slices.SortStableFunc(inFile, func(a, b Violation) int { return a.Line - b.Line })

@@ -25,6 +25,8 @@ func TestRulesRefuse(t *testing.T) {
 		{name: "no comment at the head", sql: "\nselect 1;\n", want: []string{"head"}},
 		{name: "a backslash that a setting reads", sql: "-- Head.\n\nselect 'a' ~ '\\d';\n", want: []string{"literal"}},
 		{name: "a backslash that no setting reads", sql: "-- Head.\n\nselect 'a' ~ E'\\\\d';\n"},
+		{name: "letters by the rules of the database", sql: "-- Head.\n\nselect upper(a.b) = 'SIZE';\n", want: []string{"letters"}},
+		{name: "letters of ASCII", sql: "-- Head.\n\nselect upper(a.b collate \"C\") = 'SIZE';\n"},
 		{name: "no newline at the end", sql: "-- Head.\nselect 1;", want: []string{"file end"}},
 		{name: "a blank line at the end", sql: "-- Head.\n\n", want: []string{"file end"}},
 		{name: "a file that is too long", sql: strings.Repeat("-- Head.\n", 401), want: []string{"file length"}},

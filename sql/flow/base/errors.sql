@@ -133,7 +133,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
-    found := parley_flow._p_raise('isolation', upper(current_setting('transaction_isolation')));
+    found := parley_flow._p_raise('isolation', upper(current_setting('transaction_isolation') collate "C"));
   end if;
   return true;
 end

@@ -138,7 +138,7 @@ as $$
 declare
   v_role oid;
 begin
-  if lower(name) = 'public' then
+  if lower(name collate "C") = 'public' then
     return 0;
   end if;
   select r.oid into v_role from pg_roles as r where r.rolname = _p_role.name;
@@ -160,7 +160,7 @@ as $$
 declare
   v_numbers integer[];
 begin
-  if lower(name) = 'public' then
+  if lower(name collate "C") = 'public' then
     return array[0];
   end if;
   v_numbers := array(

@@ -72,7 +72,9 @@ begin
   elsif type in ('integer', 'number') then
     return parley_flow._p_canonical_number(value);
   elsif type = 'boolean' then
-    return case when lower(value) in ('true', '1') then 'true' when lower(value) in ('false', '0') then 'false'
+    return case
+      when lower(value collate "C") in ('true', '1') then 'true'
+      when lower(value collate "C") in ('false', '0') then 'false'
       else value end;
   elsif type = 'timestamp' then
     return parley_flow._p_canonical_time(value);

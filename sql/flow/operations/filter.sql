@@ -112,7 +112,7 @@ begin
     and (not filter ? 'receive_port' or u.receive_port = filter ->> 'receive_port')
     and (not filter ? 'location' or u.location = filter ->> 'location')
     and (not filter ? 'send_port' or u.send_port = filter ->> 'send_port')
-    and (not filter ? 'stage' or u.stage = upper(filter ->> 'stage'))
+    and (not filter ? 'stage' or u.stage = upper((filter ->> 'stage') collate "C"))
     and (not filter ? 'code' or u.code = filter ->> 'code')
     and (not filter ? 'error' or strpos(u.error, filter ->> 'error') > 0)
     and (not filter ? 'message_type' or u.message_type = filter ->> 'message_type')

@@ -8,7 +8,7 @@ as $$
 declare
   v_numbers integer[];
 begin
-  if lower(name) = 'public' then
+  if lower(name collate "C") = 'public' then
     return array[0];
   end if;
   v_numbers := array(

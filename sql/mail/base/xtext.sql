@@ -17,12 +17,12 @@ language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
   select o.kind || ';' || case
-    when lower(o.kind) <> 'utf-8' then parley_mail._p_xtext(o.address)
+    when lower(o.kind collate "C") <> 'utf-8' then parley_mail._p_xtext(o.address)
     else (
       select string_agg(
         case
           when c.c ~ '^[!-~]$' and c.c <> all (array['+', '=', E'\\']) then c.c
-          else E'\\x{' || case when ascii(c.c) < 16 then '0' else '' end || upper(to_hex(ascii(c.c))) || '}'
+          else E'\\x{' || case when ascii(c.c) < 16 then '0' else '' end || upper(to_hex(ascii(c.c)) collate "C") || '}'
         end, '' order by c.n
       )
       from regexp_split_to_table(o.address, '') with ordinality as c (c, n)

@@ -14,7 +14,7 @@ as $$
   select coalesce((
     select coalesce(
       (
-        select upper(r.v ->> 'unknown')
+        select upper((r.v ->> 'unknown') collate "C")
         from jsonb_array_elements(o.settings -> 'retry_rules') with ordinality as r (v, n)
         where r.v ? 'unknown' and (
           r.v ->> 'domain' is null

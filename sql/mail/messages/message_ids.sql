@@ -109,7 +109,7 @@ as $$
     select (
       select parley_mail._p_decoded_field(h.v ->> 1)
       from jsonb_array_elements(payload -> 'headers') with ordinality as h (v, n)
-      where lower(h.v ->> 0) = replace(_p_first_id.name, '_', '-')
+      where lower((h.v ->> 0) collate "C") = replace(_p_first_id.name, '_', '-')
       order by h.n
       limit 1
     ) as field

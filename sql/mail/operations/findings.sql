@@ -167,7 +167,8 @@ create function parley_mail._p_find_missing_services() returns table (
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select 'mail-service-missing', 'service binding', o.name, upper(left(w.warning, 1)) || substr(w.warning, 2) || '.',
+  select 'mail-service-missing', 'service binding', o.name,
+    upper(left(w.warning, 1) collate "C") || substr(w.warning, 2) || '.',
     o.changed_at,
     format(
       case
@@ -279,7 +280,8 @@ as $$
   from lane as l
   where l.status = 'SUSPENDED' and not l.is_permanent and l.items > 0
   union all
-  select 'mail-' || lower(split_part(l.lane, '/', 1)), 'queue', l.lane, format('%s messages are in it.', l.items),
+  select 'mail-' || lower(split_part(l.lane, '/', 1) collate "C"), 'queue', l.lane,
+    format('%s messages are in it.', l.items),
     parley_store.oldest_in_lane(l.lane_id),
     case l.lane
       when 'POISON/-/-' then 'select parley_mail.resume_queue(''POISON/-/-'');  -- once what they fail by is cured'

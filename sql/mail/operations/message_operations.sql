@@ -37,7 +37,7 @@ begin
       );
     end if;
     if operation <> 'retry' then
-      perform parley_mail._p_track_operation(upper(operation), v_work.ids, v_work.queues, reason);
+      perform parley_mail._p_track_operation(upper(operation collate "C"), v_work.ids, v_work.queues, reason);
     end if;
   end loop;
   return v_touched;
@@ -238,7 +238,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_caller oid := parley.caller_role(caller);
-  v_priority integer := array_position(array['HIGH', 'NORMAL', 'LOW'], upper(priority)) - 1;
+  v_priority integer := array_position(array['HIGH', 'NORMAL', 'LOW'], upper(priority collate "C")) - 1;
   v_work record;
   v_messages integer := 0;
 begin

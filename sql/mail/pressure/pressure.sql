@@ -14,7 +14,8 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   select distinct on (p.resource) p.resource, p.unit, p.medium_at, p.high_at, p.medium_below, p.normal_below, p.polls,
-    p.since is not null and (upper(name) = 'DEFAULT' or p.since <= upper(name)), p.floor_at, p.reserve
+    p.since is not null and (upper(name collate "C") = 'DEFAULT' or p.since <= upper(name collate "C")),
+    p.floor_at, p.reserve
   from (values
     -- The resources that are watched since 2007 and 2013, those that we watch (DEFAULT), and those that are watched
     -- only when asked for.
@@ -43,7 +44,7 @@ as $$
   ) as p (
     preset, resource, unit, medium_at, high_at, medium_below, normal_below, polls, since, floor_at, reserve
   )
-  where p.preset in ('DEFAULT', upper(name))
+  where p.preset in ('DEFAULT', upper(name collate "C"))
   order by p.resource, p.preset = 'DEFAULT'
 $$;
 
@@ -136,7 +137,7 @@ declare
 begin
   found := parley_mail._p_require(v_caller, 'ADMINISTER');
   found := parley_mail._p_require_set_up();
-  if name is null or upper(name) not in ('DEFAULT', '2007', '2013') then
+  if name is null or upper(name collate "C") not in ('DEFAULT', '2007', '2013') then
     found := parley_mail._p_raise('choice', 'name', coalesce(name, 'null'), 'DEFAULT, 2007, 2013');
   end if;
   perform parley_mail._p_use_preset(name);

@@ -23,7 +23,7 @@ as $$
         r.v ->> 'domain' is null
         or parley_mail._p_folded(r.v ->> 'domain') = any (parley_mail._p_domain_patterns(split_part(lane, '/', 3)))
       )
-      and coalesce(upper(r.v ->> 'priority') = (array['HIGH', 'NORMAL', 'LOW'])[priority + 1], true)
+      and coalesce(upper((r.v ->> 'priority') collate "C") = (array['HIGH', 'NORMAL', 'LOW'])[priority + 1], true)
       and coalesce(starts_with(status || '.', (r.v ->> 'status') || '.'), true)
     order by r.n
     limit 1

@@ -75,10 +75,11 @@ begin
       (v_rule ->> 'policy' <> '' or v_rule ? 'unknown' and not v_rule ? 'policy')
       and case
         when v_rule ? 'unknown'
-          then upper(v_rule ->> 'unknown') in ('RETRY', 'HOLD', 'FAIL') and not v_rule ?| array['priority', 'status']
+          then upper((v_rule ->> 'unknown') collate "C") in ('RETRY', 'HOLD', 'FAIL')
+            and not v_rule ?| array['priority', 'status']
         else true
       end
-      and coalesce(upper(v_rule ->> 'priority'), 'LOW') in ('HIGH', 'NORMAL', 'LOW')
+      and coalesce(upper((v_rule ->> 'priority') collate "C"), 'LOW') in ('HIGH', 'NORMAL', 'LOW')
       and coalesce(v_rule ->> 'status', '4') ~ E'^4(\\.[0-9]{1,3}(\\.[0-9]{1,3})?)?$'
       and not exists (
         select

@@ -17,7 +17,7 @@ begin
     if not coalesce(
       (
         v_space ->> 'pattern' in ('*', '--')
-        or upper(v_space ->> 'type') <> 'SMTP'
+        or upper((v_space ->> 'type') collate "C") <> 'SMTP'
         or parley_mail._p_is_domain(regexp_replace(v_space ->> 'pattern', E'^\\*\\.', ''))
       )
       and coalesce(v_space ->> 'cost', '1') ~ '^([1-9][0-9]?|100)$', false

@@ -98,8 +98,8 @@ begin
     when 'domain' then case when parley_mail._p_is_domain(value) then parley_mail._p_folded(value) end
     when 'address' then case when parley_mail._p_is_address(value) then parley_mail._p_with_a_labels(value) end
     when 'addresses' then case when parley_mail._p_is_address(value) then parley_mail._p_folded(value) end
-    when 'choice' then case when upper(value) = any (definition.choices) then upper(value) end
-    when 'choices' then case when upper(value) = any (definition.choices) then upper(value) end
+    when 'choice' then case when upper(value collate "C") = any (definition.choices) then upper(value collate "C") end
+    when 'choices' then case when upper(value collate "C") = any (definition.choices) then upper(value collate "C") end
     when 'ranges' then case when parley_mail._p_range(value) is not null then value end
     when 'bindings' then
       case when value ~ E'^(\\[[0-9a-fA-F:.]+\\]|[0-9.]+):[0-9]{1,5}$' and split_part(value, ':', -1)::integer < 65536

@@ -135,7 +135,7 @@ begin
       found := parley_mail._p_require_unused(v_change.kind, v_change.name);
     end if;
     perform parley_mail._p_record_audit(
-      caller, lower(v_change.action), format('%s "%s"', v_change.kind, v_change.name), v_change.settings
+      caller, lower(v_change.action collate "C"), format('%s "%s"', v_change.kind, v_change.name), v_change.settings
     );
     v_ended := v_ended || v_change;
   end loop;

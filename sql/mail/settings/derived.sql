@@ -169,7 +169,7 @@ begin
   insert into parley_mail._p_address_space (
     connector, ordinal, type, pattern, cost, hops, max_message_size, delivery_type, next_hop, retry_policy
   )
-  select _p_derive_connector.name, s.n, upper(coalesce(s.v ->> 'type', 'SMTP')),
+  select _p_derive_connector.name, s.n, upper(coalesce(s.v ->> 'type', 'SMTP') collate "C"),
     parley_mail._p_folded(s.v ->> 'pattern'),
     coalesce((s.v ->> 'cost')::integer, 1) + (settings ->> 'cost')::integer, (settings ->> 'hops')::integer,
     (settings ->> 'max_message_size')::bigint,

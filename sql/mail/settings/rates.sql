@@ -22,7 +22,7 @@ language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
   select coalesce(
-    upper(rate ->> 'key') in ('DOMAIN', 'HOST', 'REMOTE_IP', 'SENDER_DOMAIN', 'ROLE', 'TAG', 'SOURCE')
+    upper((rate ->> 'key') collate "C") in ('DOMAIN', 'HOST', 'REMOTE_IP', 'SENDER_DOMAIN', 'ROLE', 'TAG', 'SOURCE')
     and (rate ? 'messages') <> (rate ? 'recipients')
     and coalesce(rate ->> 'messages', rate ->> 'recipients') ~ '^[1-9][0-9]{0,8}$'
     and rate ->> 'per' ~ '^[1-9][0-9]{0,5}$'
@@ -39,7 +39,7 @@ set search_path = pg_catalog, pg_temp
 as $$
   delete from parley_mail._p_rate as r where r.connector = _p_derive_rates.connector;
   insert into parley_mail._p_rate (connector, ordinal, key, match, amount, is_of_recipients, per, burst)
-  select _p_derive_rates.connector, s.n, upper(s.v ->> 'key'), parley_mail._p_folded(s.v ->> 'match'),
+  select _p_derive_rates.connector, s.n, upper((s.v ->> 'key') collate "C"), parley_mail._p_folded(s.v ->> 'match'),
     coalesce(s.v ->> 'messages', s.v ->> 'recipients')::integer, s.v ? 'recipients', (s.v ->> 'per')::integer,
     coalesce(s.v ->> 'burst', s.v ->> 'messages', s.v ->> 'recipients')::integer
   from jsonb_array_elements(settings -> 'rates') with ordinality as s (v, n)

@@ -69,7 +69,7 @@ begin
   perform parley_mail._p_require_sender(submitter, (parley_mail._p_parsed_mailbox(a.written)).address)
   from jsonb_each(headers) as h
   cross join lateral unnest(parley_mail._p_listed_addresses(parley_mail._p_joined_addresses(h.value))) as a (written)
-  where lower(h.key) in ('from', 'sender');
+  where lower(h.key collate "C") in ('from', 'sender');
   return true;
 end
 $$;
@@ -124,7 +124,7 @@ begin
         found := parley_mail._p_raise('address', left(v_written, 100), format('It stands in %s.', v_field.name));
       end if;
       found := parley_mail._p_require_sender(submitter, (parley_mail._p_parsed_mailbox(v_written)).address);
-      v_has_author := v_has_author or lower(v_field.name) = 'from';
+      v_has_author := v_has_author or lower(v_field.name collate "C") = 'from';
     end loop;
   end loop;
   if not v_has_author then

@@ -30,7 +30,7 @@ as $$
           ('html', 'text/html; charset=utf-8'), ('ics', 'text/calendar; charset=utf-8'), ('json', 'application/json'),
           ('xml', 'application/xml'), ('zip', 'application/zip'), ('svg', 'image/svg+xml')
       ) as t (ending, type)
-      where t.ending = lower(substring(filename from E'\\.([^.]*)$'))
+      where t.ending = lower(substring(filename from E'\\.([^.]*)$') collate "C")
     )),
     content, content_id, null
   )::parley_mail.attachment
@@ -180,7 +180,7 @@ begin
   if sign ~ '^[A-Za-z0-9._-]$' and parley_mail._p_is_ascii(sign) then
     return sign;
   end if;
-  return regexp_replace(upper(encode(convert_to(sign, 'UTF8'), 'hex')), '(..)', E'%\\1', 'g');
+  return regexp_replace(upper(encode(convert_to(sign, 'UTF8'), 'hex') collate "C"), '(..)', E'%\\1', 'g');
 end
 $$;
 

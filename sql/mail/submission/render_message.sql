@@ -263,7 +263,7 @@ begin
   loop
     if v_header.name !~ '^[A-Za-z0-9][A-Za-z0-9-]{0,75}$' then
       found := parley_mail._p_raise('header', left(v_header.name, 100), 'A name has letters, digits and hyphens.');
-    elsif lower(v_header.name) in (
+    elsif lower(v_header.name collate "C") in (
       'received', 'return-path', 'bcc', 'mime-version', 'content-type', 'content-transfer-encoding', 'dkim-signature',
       'authentication-results', 'delivered-to', 'content-disposition', 'content-id', 'message-id', 'date', 'subject'
     ) or v_header.name ~* '^(resent-|arc-|x-parley-|x-ms-exchange-)' then
@@ -274,7 +274,7 @@ begin
         found := parley_mail._p_raise('header', v_header.name, 'It is given twice.');
       end if;
       v_lines := v_lines || parley_mail._p_address_header(
-        initcap(v_header.name), parley_mail._p_listed_addresses(v_header.value)
+        initcap(v_header.name collate "C"), parley_mail._p_listed_addresses(v_header.value)
       );
     else
       v_lines := v_lines || parley_mail._p_header_line(v_header.name, v_header.value);
@@ -332,7 +332,7 @@ begin
     end if;
     v_head := parley_mail._p_other_headers(headers);
     v_has_from := v_head ~* E'(^|\n)from:';
-    select bool_or(lower(k.name) in ('to', 'cc')) into v_has_to from jsonb_object_keys(headers) as k (name);
+    select bool_or(lower(k.name collate "C") in ('to', 'cc')) into v_has_to from jsonb_object_keys(headers) as k (name);
   end if;
   if not v_has_from then
     v_head := v_head || parley_mail._p_address_header('From', array[sender]);

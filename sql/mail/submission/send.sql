@@ -161,7 +161,7 @@ as $$
 declare
   v_options parley_mail._p_options;
 begin
-  v_options.priority := case upper(priority) when 'NORMAL' then 1 when 'HIGH' then 0 when 'LOW' then 2 end;
+  v_options.priority := case upper(priority collate "C") when 'NORMAL' then 1 when 'HIGH' then 0 when 'LOW' then 2 end;
   if v_options.priority is null then
     found := parley_mail._p_raise('choice', 'priority', coalesce(priority, 'null'), 'HIGH, NORMAL, LOW');
   end if;
@@ -180,13 +180,13 @@ begin
     found := parley_mail._p_raise('times');
   end if;
   if notify is not null then
-    v_options.notify := upper(replace(notify, ' ', ''));
+    v_options.notify := upper(replace(notify, ' ', '') collate "C");
     if v_options.notify !~ '^(NEVER|(SUCCESS|FAILURE|DELAY)(,(SUCCESS|FAILURE|DELAY))*)$' then
       found := parley_mail._p_raise('choice', 'notify', notify, 'NEVER, or a list of SUCCESS, FAILURE, DELAY');
     end if;
   end if;
   if ret is not null then
-    v_options.ret := upper(ret);
+    v_options.ret := upper(ret collate "C");
     if v_options.ret not in ('FULL', 'HDRS') then
       found := parley_mail._p_raise('choice', 'ret', ret, 'FULL, HDRS');
     end if;

@@ -150,7 +150,7 @@ begin
   if idempotency_key is not null then
     v_first := parley_mail._p_first_under_key(
       v_submitter, idempotency_key,
-      jsonb_build_array(sender, recipients, subject, text, html, headers, variables, tag, upper(priority))
+      jsonb_build_array(sender, recipients, subject, text, html, headers, variables, tag, upper(priority collate "C"))
         || case when v_options.has_verp then '["verp"]'::jsonb else '[]' end, attachments, raw, v_id
     );
     if v_first is not null then

@@ -16,7 +16,8 @@ begin
       case
         when split_part(l.lane, '/', 1) in ('DNS', 'SMART_HOST') then 'Remote'
         when split_part(l.lane, '/', 1) = 'MAILBOX' then 'Mailbox'
-        when split_part(l.lane, '/', 1) in ('UNREACHABLE', 'POISON') then initcap(split_part(l.lane, '/', 1))
+        when split_part(l.lane, '/', 1) in ('UNREACHABLE', 'POISON')
+          then initcap(split_part(l.lane, '/', 1) collate "C")
         else 'Non-Smtp'
       end as kind
     from parley_store.lanes as l

@@ -158,9 +158,9 @@ begin
   v_body := parley_mail._p_body_of(message_id);
   if v_body is null then
     found := parley_mail._p_raise('message', coalesce(message_id::text, 'null'));
-  elsif upper(part) = 'HEADER' then
+  elsif upper(part collate "C") = 'HEADER' then
     v_body := substring(v_body from 1 for position(E'\\x0d0a0d0a'::bytea in v_body || E'\\x0d0a0d0a'::bytea) + 1);
-  elsif coalesce(upper(part) <> 'ALL', true) then
+  elsif coalesce(upper(part collate "C") <> 'ALL', true) then
     found := parley_mail._p_raise('choice', 'part', coalesce(part, 'null'), 'HEADER, ALL');
   end if;
   perform parley_mail._p_record_read(v_caller, 'read message', message_id, jsonb_build_object('part', part));

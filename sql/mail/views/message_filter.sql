@@ -174,7 +174,7 @@ begin
     where jsonb_typeof(f.value) <> 'object'
   );
   v_filter.queue := parley_mail._p_like(
-    case upper(filter ->> 'queue')
+    case upper((filter ->> 'queue') collate "C")
       when 'SUBMISSION' then 'SUBMISSION/-/-' when 'POISON' then 'POISON/-/-' when 'UNREACHABLE' then 'UNREACHABLE/-/-'
       else filter ->> 'queue'
     end
@@ -186,9 +186,9 @@ begin
   v_filter.error := '%' || parley_mail._p_like(filter ->> 'error') || '%';
   v_filter.source := parley_mail._p_like(filter ->> 'source');
   v_filter.statuses := case
-    when filter ? 'status' then parley_mail._p_listed(upper((filter -> 'status')::text)::jsonb)
+    when filter ? 'status' then parley_mail._p_listed(upper(((filter -> 'status')::text) collate "C")::jsonb)
   end;
-  v_filter.priority := array_position(array['HIGH', 'NORMAL', 'LOW'], upper(filter ->> 'priority')) - 1;
+  v_filter.priority := array_position(array['HIGH', 'NORMAL', 'LOW'], upper((filter ->> 'priority') collate "C")) - 1;
   begin
     v_filter.messages := case when filter ? 'messages' then parley_mail._p_listed(filter -> 'messages')::bigint[] end;
     v_filter.before := clock_timestamp() - (filter ->> 'older')::interval;

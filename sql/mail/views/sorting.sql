@@ -24,9 +24,9 @@ begin
   elsif after is not null then
     found := parley_mail._p_raise('sorted page', after);
   end if;
-  v_sort.property := lower(v_parts[1]);
+  v_sort.property := lower(v_parts[1] collate "C");
   v_sort.type := properties -> v_sort.property;
-  v_sort.is_descending := coalesce(lower(v_parts[2]) = 'desc', false);
+  v_sort.is_descending := coalesce(lower(v_parts[2] collate "C") = 'desc', false);
   if v_sort.type is null then
     found := parley_mail._p_raise('sort', sort, (
       select string_agg(p.name, ', ' order by p.name) from jsonb_object_keys(properties) as p (name)

@@ -83,7 +83,7 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
   v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'ALTER');
-  v_event text := upper(event);
+  v_event text := upper(event collate "C");
   v_instance text := parley._p_broker_instance(broker_instance);
   v_id integer;
 begin

@@ -65,7 +65,8 @@ begin
       from jsonb_each(
         case jsonb_typeof(activation.environment) when 'object' then activation.environment else '{}' end
       ) as v
-      where jsonb_typeof(v.value) <> 'string' or v.key !~ '^[A-Za-z_][A-Za-z0-9_]*$' or upper(v.key) ~ '^PARLEY_'
+      where jsonb_typeof(v.value) <> 'string' or v.key !~ '^[A-Za-z_][A-Za-z0-9_]*$'
+        or upper(v.key collate "C") ~ '^PARLEY_'
     ) then
     found := parley._p_raise(8402, 'environment');
   elsif activation.working_directory !~ E'^([A-Za-z]:\\\\|/)' then

@@ -98,7 +98,7 @@ as $$
 begin
   if broker_instance is null then
     return null;
-  elsif upper(broker_instance) = 'CURRENT DATABASE' then
+  elsif upper(broker_instance collate "C") = 'CURRENT DATABASE' then
     return (select b.service_broker_guid::text from parley._p_broker as b);
   end if;
   return broker_instance::uuid::text;

@@ -9,7 +9,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if lower(current_setting('parley.notify', true)) in ('off', 'false', 'no', '0') then
+  if lower(current_setting('parley.notify', true) collate "C") in ('off', 'false', 'no', '0') then
     return false;
   end if;
   perform pg_notify(channel, payload);

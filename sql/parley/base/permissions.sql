@@ -48,7 +48,7 @@ begin
       select
       from parley._p_permission as p
       where p.class = 'database'
-        and (p.permission = 'ALTER ANY ' || upper($3) or ($2 = 'VIEW DEFINITION' and p.permission = $2))
+        and (p.permission = 'ALTER ANY ' || upper($3 collate "C") or ($2 = 'VIEW DEFINITION' and p.permission = $2))
         and (p.grantee = 0::regrole or pg_has_role(role, p.grantee, 'usage'))
     ))
     or parley._p_is_administrator(role);

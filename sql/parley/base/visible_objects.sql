@@ -28,7 +28,8 @@ where (select parley._p_is_administrator(parley._p_current_role()))
   or exists (
     select
     from parley._p_permitted_object as p
-    where p.class = 'database' and p.permission in ('VIEW DEFINITION', 'ALTER ANY ' || pg_catalog.upper(c.class))
+    where p.class = 'database'
+      and p.permission in ('VIEW DEFINITION', 'ALTER ANY ' || pg_catalog.upper(c.class collate pg_catalog."C"))
   );
 
 comment on view parley._p_visible_class is
@@ -49,7 +50,7 @@ begin
       from parley._p_permission as p
       where (
           p.class = $2 and p.object_id = $3
-          or p.class = 'database' and p.permission in ('VIEW DEFINITION', 'ALTER ANY ' || upper($2))
+          or p.class = 'database' and p.permission in ('VIEW DEFINITION', 'ALTER ANY ' || upper($2 collate "C"))
         )
         and (p.grantee = 0::regrole or pg_has_role(role, p.grantee, 'usage'))
     )

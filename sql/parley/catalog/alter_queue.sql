@@ -193,12 +193,12 @@ begin
   if max_queue_readers is not null and max_queue_readers not between 0 and 32767 then
     found := parley._p_raise(8402, 'range', 'max_queue_readers', max_queue_readers::text, '0', '32767');
   end if;
-  if upper(poison_action) not in ('SET_ASIDE', 'DISABLE_QUEUE') then
+  if upper(poison_action collate "C") not in ('SET_ASIDE', 'DISABLE_QUEUE') then
     found := parley._p_raise(8402, 'poison action', poison_action);
   elsif poison_rollbacks not between 1 and 15 then
     found := parley._p_raise(8402, 'range', 'poison_rollbacks', poison_rollbacks::text, '1', '15');
   end if;
-  if upper(execute_as) not in ('SELF', 'OWNER') then
+  if upper(execute_as collate "C") not in ('SELF', 'OWNER') then
     perform parley._p_role(execute_as);
   end if;
   update parley._p_queue as q
@@ -206,12 +206,12 @@ begin
     is_enqueue_enabled = coalesce(status, q.is_enqueue_enabled),
     is_retention_enabled = coalesce(retention, q.is_retention_enabled),
     is_poison_message_handling_enabled = coalesce(poison_message_handling, q.is_poison_message_handling_enabled),
-    poison_action = coalesce(upper(_p_alter_queue.poison_action), q.poison_action),
+    poison_action = coalesce(upper(_p_alter_queue.poison_action collate "C"), q.poison_action),
     rollbacks_before_disable = coalesce(poison_rollbacks, q.rollbacks_before_disable),
     activation_procedure = coalesce(_p_alter_queue.activation_procedure, q.activation_procedure),
     max_readers = coalesce(max_queue_readers, q.max_readers),
     execute_as = coalesce(
-      case upper(_p_alter_queue.execute_as)
+      case upper(_p_alter_queue.execute_as collate "C")
         when 'SELF' then pg_get_userbyid(caller)
         when 'OWNER' then 'OWNER'
         else _p_alter_queue.execute_as

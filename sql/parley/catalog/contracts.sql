@@ -37,7 +37,7 @@ declare
   v_usage record;
 begin
   found := parley._p_require_permission(v_caller, 'CREATE CONTRACT', 'database', 0, null, null);
-  if upper(name) = 'ANY' then
+  if upper(name collate "C") = 'ANY' then
     found := parley._p_raise(9609, 'ANY', 'contract');
   end if;
   if jsonb_typeof(message_types) is distinct from 'object' then
@@ -54,7 +54,7 @@ begin
     found := parley._p_raise(2714, 'contract', name);
   end if;
   for v_usage in
-    select t.key as name, upper(regexp_replace(t.value, E'^\\s*(sent\\s+by\\s+)?', '', 'i')) as sent_by
+    select t.key as name, upper(regexp_replace(t.value, E'^\\s*(sent\\s+by\\s+)?', '', 'i') collate "C") as sent_by
     from jsonb_each_text(message_types) as t
   loop
     if v_usage.sent_by is null or v_usage.sent_by not in ('INITIATOR', 'TARGET', 'ANY') then

@@ -8,7 +8,7 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  canonical_class := lower(replace(class, '_', ' '));
+  canonical_class := lower(replace(class, '_', ' ') collate "C");
   permissions := array['CONTROL', 'TAKE OWNERSHIP', 'ALTER', 'VIEW DEFINITION'];
   case canonical_class
     when 'database' then
@@ -113,7 +113,7 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
   v_on record := parley._p_securable(v_caller, class, object);
-  v_permission text := upper(permission);
+  v_permission text := upper(permission collate "C");
   v_grantee oid;
 begin
   if v_permission <> all (v_on.permissions) then
@@ -155,12 +155,12 @@ declare
   v_on record := parley._p_securable(v_caller, class, object);
 begin
   found := parley._p_require_grantor(
-    v_caller, upper(permission), v_on.canonical_class, v_on.object_id, v_on.owner, object
+    v_caller, upper(permission collate "C"), v_on.canonical_class, v_on.object_id, v_on.owner, object
   );
   delete from parley._p_permission as p
   where p.class = v_on.canonical_class
     and p.object_id = v_on.object_id
-    and p.permission = upper(revoke.permission)
+    and p.permission = upper(revoke.permission collate "C")
     and p.grantee = parley._p_role(revoke.grantee)::regrole;
   -- Senders that were known to hold the right must be asked again.
   if v_on.canonical_class = 'queue' then

@@ -72,7 +72,7 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_letter "char" := case upper(replace(validation, ' ', '_'))
+  v_letter "char" := case upper(replace(validation, ' ', '_') collate "C")
     when 'NONE' then 'N'
     when 'EMPTY' then 'E'
     when 'WELL_FORMED_XML' then 'X'
@@ -85,10 +85,11 @@ begin
   if v_letter is null then
     found := parley._p_raise(8402, 'validation', validation);
   end if;
-  if upper(replace(validation, ' ', '_')) in ('FUNCTION', 'JSON_SCHEMA') and validation_function is null then
-    found := parley._p_raise(8402, 'validation function missing', upper(validation));
+  if upper(replace(validation, ' ', '_') collate "C") in ('FUNCTION', 'JSON_SCHEMA')
+    and validation_function is null then
+    found := parley._p_raise(8402, 'validation function missing', upper(validation collate "C"));
   end if;
-  if upper(replace(validation, ' ', '_')) = 'VALID_XML' and validation_function is null then
+  if upper(replace(validation, ' ', '_') collate "C") = 'VALID_XML' and validation_function is null then
     found := parley._p_raise(8402, 'XML schema missing');
   end if;
   if validation_function is not null then

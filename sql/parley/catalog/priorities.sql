@@ -46,13 +46,13 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if upper(contract_name) <> 'ANY' then
+  if upper(contract_name collate "C") <> 'ANY' then
     service_contract_id := (parley._p_find_contract(caller, contract_name, 'REFERENCES')).service_contract_id;
   end if;
-  if upper(local_service_name) <> 'ANY' then
+  if upper(local_service_name collate "C") <> 'ANY' then
     local_service_id := (parley._p_find_service(caller, local_service_name, 'VIEW DEFINITION')).service_id;
   end if;
-  if upper(remote_service_name) <> 'ANY' then
+  if upper(remote_service_name collate "C") <> 'ANY' then
     remote_name := remote_service_name;
   end if;
   if priority_level is null or priority_level not between 1 and 10 then

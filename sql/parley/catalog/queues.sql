@@ -258,7 +258,7 @@ begin
     found := parley._p_raise(2714, 'object', 'queue', queue, 'alter_queue');
   end if;
   v_owner := parley._p_new_owner(v_caller, "authorization");
-  if coalesce(upper(kind), '') not in ('DIALOG', 'SIMPLE') then
+  if coalesce(upper(kind collate "C"), '') not in ('DIALOG', 'SIMPLE') then
     found := parley._p_raise(8402, 'kind of a queue', coalesce(kind, 'null'));
   end if;
   found := parley._p_require_range('deduplication_seconds', deduplication_seconds, 1, 604800);
@@ -268,7 +268,7 @@ begin
     found := parley._p_raise(2714, 'object', 'queue', queue, 'alter_queue');
   end if;
   update parley._p_queue as q
-  set is_simple = upper(kind) = 'SIMPLE', deduplication_seconds = create_queue.deduplication_seconds
+  set is_simple = upper(kind collate "C") = 'SIMPLE', deduplication_seconds = create_queue.deduplication_seconds
   where q.queue_id = v_id;
   perform parley._p_create_queue_view(v_id);
   found := parley._p_alter_queue(

@@ -28,7 +28,7 @@ as $$
 declare
   v_role oid;
 begin
-  if lower(with_user) = 'public' or with_user like E'pg\\_%' then
+  if lower(with_user collate "C") = 'public' or with_user like E'pg\\_%' then
     found := parley._p_raise(28083, 'role', with_user);
   end if;
   select r.oid into v_role from pg_roles as r where r.rolname = with_user;

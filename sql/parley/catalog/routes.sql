@@ -96,7 +96,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_word text := upper(route.address);
+  v_word text := upper(route.address collate "C");
   v_is_word boolean := v_word in ('LOCAL', 'TRANSPORT');
   v_mirror text;
 begin
@@ -109,7 +109,8 @@ begin
     found := parley._p_raise(9662, 'broker configuration', route.name);
   elsif route.mirror_address is not null and (route.remote_service_name is null or route.broker_instance is null) then
     found := parley._p_raise(9661, 'mirror', route.name);
-  elsif route.mirror_address is not null and (v_is_word or upper(route.mirror_address) in ('LOCAL', 'TRANSPORT')) then
+  elsif route.mirror_address is not null
+    and (v_is_word or upper(route.mirror_address collate "C") in ('LOCAL', 'TRANSPORT')) then
     found := parley._p_raise(9743, 'mirror', route.name, route.address, route.mirror_address);
   elsif v_word = 'TRANSPORT' and route.remote_service_name is not null then
     found := parley._p_raise(9745, 'transport', route.name);

@@ -66,7 +66,7 @@ declare
   v_queue parley._p_queue;
 begin
   found := parley._p_require_permission(v_caller, 'CREATE SERVICE', 'database', 0, null, null);
-  if upper(name) = 'ANY' then
+  if upper(name collate "C") = 'ANY' then
     found := parley._p_raise(9609, 'ANY', 'service');
   end if;
   v_queue := parley._p_find_dialog_queue(v_caller, queue);

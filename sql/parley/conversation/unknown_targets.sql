@@ -90,7 +90,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   return coalesce(
-    lower(current_setting('parley.allow_unknown_targets', true)) in ('on', 'true', 'yes', '1'), false
+    lower(current_setting('parley.allow_unknown_targets', true) collate "C") in ('on', 'true', 'yes', '1'), false
   );
 end
 $$;

@@ -23,7 +23,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_levels text[] := case upper(level)
+  v_levels text[] := case upper(level collate "C")
     when 'ERROR' then array['ERROR']
     when 'WARNING' then array['ERROR', 'WARNING']
     when 'INFO' then array['ERROR', 'WARNING', 'INFO']

@@ -89,7 +89,7 @@ as $$
     c.object_kind, c.object_name, format('%s is %s. %s', c.name, c.value, w.effect), null::timestamptz, c.cure
   from changed as c
   join parley._p_watched_settings() as w on w.name = c.name
-  where lower(c.value) !~ w.fits and parley._p_setting_ms(c.value) is distinct from 0
+  where lower(c.value collate "C") !~ w.fits and parley._p_setting_ms(c.value) is distinct from 0
     and scope.queue_ids is null
 $$;
 

@@ -68,7 +68,9 @@ begin
   found := parley._p_require_permission(v_caller, 'ALTER TRACE', 'database', 0, null, null);
   select e.name into v_unknown
   from unnest(events) as e (name)
-  where not exists (select from parley._p_trace_subclass as s where lower(s.event_name) = lower(e.name));
+  where not exists (
+    select from parley._p_trace_subclass as s where lower(s.event_name collate "C") = lower(e.name collate "C")
+  );
   if found or cardinality(events) = 0 then
     v_known := (select string_agg(distinct s.event_name, ', ') from parley._p_trace_subclass as s);
     found := parley._p_raise(8402, 'traced event', v_unknown, v_known);
@@ -85,7 +87,8 @@ begin
     array(
       select distinct s.event_class
       from parley._p_trace_subclass as s
-      where events is null or lower(s.event_name) in (select lower(e.name) from unnest(events) as e (name))
+      where events is null
+        or lower(s.event_name collate "C") in (select lower(e.name collate "C") from unnest(events) as e (name))
     ),
     conversation, pg_get_userbyid(v_caller), clock_timestamp(), clock_timestamp() + make_interval(secs => seconds),
     coalesce(pg_sequence_last_value('parley._p_trace_sequence'), 0) + max_events

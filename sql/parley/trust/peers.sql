@@ -77,7 +77,7 @@ language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_fingerprint text := lower(replace(regexp_replace(fingerprint, '^sha256:', '', 'i'), ':', ''));
+  v_fingerprint text := lower(replace(regexp_replace(fingerprint, '^sha256:', '', 'i'), ':', '') collate "C");
 begin
   if v_fingerprint is null or v_fingerprint !~ '^[0-9a-f]{64}$' then
     found := parley._p_raise(8402, 'fingerprint');

@@ -113,7 +113,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if not parley_store._p_sees_all() then
-    found := parley_store._p_raise('isolation', upper(current_setting('transaction_isolation')));
+    found := parley_store._p_raise('isolation', upper(current_setting('transaction_isolation') collate "C"));
   end if;
   return true;
 end

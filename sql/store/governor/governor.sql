@@ -196,7 +196,7 @@ begin
     return;
   end if;
   insert into parley_store._p_pressure_action as a (system, resource, action, from_level, after_history)
-  values ($1, $2, $3, upper($4), coalesce($5, false))
+  values ($1, $2, $3, upper($4 collate "C"), coalesce($5, false))
   on conflict on constraint _p_pressure_action_pkey do update set
     from_level = excluded.from_level, after_history = excluded.after_history;
 end

@@ -96,7 +96,8 @@ declare
   v_fault text;
 begin
   v_policy := row(
-    policy, upper(form), step_counts, step_intervals, first_interval, factor, last_interval, jitter, expires_after,
+    policy, upper(form collate "C"), step_counts, step_intervals, first_interval, factor, last_interval, jitter,
+    expires_after,
     notice_after
   );
   v_fault := case

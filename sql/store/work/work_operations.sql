@@ -96,8 +96,8 @@ declare
   v_lane constant text := replace(replace(replace(replace(
     filter ->> 'lane', '!', '!!'), '%', '!%'), '_', '!_'), '*', '%');
   v_states constant text[] := case jsonb_typeof(filter -> 'state')
-    when 'array' then array(select upper(e.value) from jsonb_array_elements_text(filter -> 'state') as e (value))
-    when 'string' then array[upper(filter ->> 'state')]
+    when 'array' then array(select upper(e.value collate "C") from jsonb_array_elements_text(filter -> 'state') as e)
+    when 'string' then array[upper((filter ->> 'state') collate "C")]
   end;
   v_items constant bigint[] := parley_store._p_numbers(filter, 'items');
   v_subjects constant bigint[] := parley_store._p_numbers(filter, 'subjects');
