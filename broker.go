@@ -39,7 +39,7 @@ var (
 	ErrBrokerElsewhere = errors.New("the broker is not where it was enabled last")
 )
 
-// Broker is what a program learns of the broker of a database when it attaches to it.
+// Broker describes the broker of a database to a program that attaches to it.
 type Broker struct {
 	ServiceBrokerGUID UUID   `json:"service_broker_guid"`
 	State             string `json:"state"`  // ENABLED, DISABLED or ELSEWHERE

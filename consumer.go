@@ -13,14 +13,13 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Handler works on the messages of one RECEIVE: all of one conversation group, which nobody else can receive from
-// meanwhile, in the order of their conversations. What it does in tx happens together with taking the messages, or not
-// at all. It must neither commit nor roll back tx.
+// Handler works on the messages of one RECEIVE: all of one conversation group, which nobody else can receive from meanwhile, in the order
+// of their conversations. Its work in tx happens together with taking the messages, or not at all. It must neither commit nor roll back tx.
 //
 // A consumer with Groups calls it for one group after the other in one transaction, which they share. When one call fails, what those
 // before it did is undone; all groups but that one stay locked, and are received and handled again in the same transaction, each behind a
-// savepoint, so that only what fails is given back, and only that is reported. What was called before the first failure is called once
-// more. Where the transaction itself is lost, all of it comes again, each message in a transaction of its own: when a handler ends the
+// savepoint, so that only what fails is given back, and only that is reported. Calls that came before the first failure are made once more.
+// Where the transaction itself is lost, all of it comes again, each message in a transaction of its own: when a handler ends the
 // transaction or the connection, as a context does that ends during a statement, or when the commit fails.
 //
 // An error or a panic rolls back, and the messages come again, one in each call until as many as came together have been handled: so
@@ -91,7 +90,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 // consumerExecution is one execution of a consumer: its settings with the defaults filled in, and what its readers share.
 type consumerExecution struct {
 	Consumer
-	// workOnce is what a reader does again and again: one transaction, or several on one connection.
+	// workOnce is one turn of a reader: one transaction, or several on one connection.
 	workOnce func(ctx, work context.Context) (turn, error)
 	wakeUps  *wakeUps
 	cutOff   atomic.Int32 // handlers whose context ended with the time of grace

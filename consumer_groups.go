@@ -21,7 +21,7 @@ const (
 // errFailedUnnoticed is a statement of the handler that has failed, though the handler returned no error.
 var errFailedUnnoticed = errors.New("a statement of the handler has failed, though it returned no error")
 
-// source is what a RECEIVE asks for.
+// source holds the arguments of a RECEIVE.
 type source struct {
 	statement string
 	arguments []any
@@ -96,9 +96,9 @@ func (execution *consumerExecution) canGoBack(ctx context.Context, conn *pgxpool
 	return false
 }
 
-// handleOneByOne goes back to before the RECEIVE, and receives and handles each group but the one that has failed by itself. What is left
-// in current is what was handled, to be committed; givenBack are the groups that have failed, the first included. With an error the whole
-// transaction is to be rolled back.
+// handleOneByOne goes back to before the RECEIVE, and receives and handles each group but the one that has failed by itself. The messages
+// left in current were handled, and are to be committed; givenBack are the groups that have failed, the first included. With an error the
+// whole transaction is to be rolled back.
 func (execution *consumerExecution) handleOneByOne(
 	ctx context.Context, conn *pgxpool.Conn, current *reception, failed *handlerError,
 ) (givenBack []*handlerError, err error) {

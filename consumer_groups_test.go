@@ -196,8 +196,8 @@ func TestConsumerGivesBackOnlyTheGroupThatFails(t *testing.T) {
 	}
 }
 
-// A group may fail only when it is handled again, and another one be gone by then. What is lost with the connection or at the commit comes
-// again, each message alone, and only the group that has failed before is reported.
+// A group may fail only when it is handled again, and another one be gone by then. Messages that are lost with the connection or at the
+// commit come again, each alone, and only the group that has failed before is reported.
 func TestConsumerThatHandlesGroupsOneByOneMayFailAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

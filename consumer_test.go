@@ -273,7 +273,7 @@ func TestConsumerFiresTimersOfItsQueue(t *testing.T) {
 	}
 }
 
-// What a RECEIVE without messages has done is committed: it ends targets that nobody has ended, and would do so again and again otherwise.
+// The work of a RECEIVE without messages is committed: it ends targets that nobody has ended, and would do so again and again otherwise.
 func TestConsumerCommitsAReceiveWithoutMessages(t *testing.T) {
 	t.Parallel()
 	pool := serviceDatabase(t)

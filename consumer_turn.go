@@ -22,7 +22,7 @@ const (
 
 const beginReadCommitted = "begin isolation level read committed"
 
-// turn is what a reader has done on one connection: transaction after transaction, as long as there was something to receive.
+// turn is the work of a reader on one connection: transaction after transaction, as long as there was something to receive.
 type turn struct {
 	committed    bool // at least one transaction
 	foundNothing bool // in the end
@@ -88,7 +88,7 @@ func (execution *consumerExecution) takeTurn(ctx, work context.Context) (done tu
 }
 
 // wakeOthers lets other readers know that there is something to receive: at once where one RECEIVE after the other has found something, and
-// otherwise a little later, which wake is for. Who finds nothing need not wake anybody.
+// otherwise a little later, which wake is for. A reader that finds nothing need not wake another.
 func (execution *consumerExecution) wakeOthers(wake *time.Timer, hasReceived bool) *time.Timer {
 	switch {
 	case wake != nil:

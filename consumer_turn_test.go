@@ -120,7 +120,7 @@ func TestConsumerInEveryQueryMode(t *testing.T) {
 	}
 }
 
-// What has committed is not handled again when the RECEIVE fails that has travelled with the commit.
+// Work that has committed is not done again when the RECEIVE fails that has travelled with the commit.
 func TestConsumerWhoseReceiveFailsHasCommittedBeforeIt(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]string{

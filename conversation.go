@@ -7,8 +7,8 @@ import (
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
-// EndConversation ends this side of a conversation. What waits for it in the queue is gone; the far side gets an
-// EndDialog message after everything that was sent before, unless it has ended already.
+// EndConversation ends this side of a conversation. Messages that wait for it in the queue are gone; the far side gets an EndDialog message
+// after everything that was sent before, unless it has ended already.
 //
 // Errors: an [Error] with number [ConversationNotFound] or [EndNotAllowed].
 func EndConversation(ctx context.Context, db DB, handle UUID) error {

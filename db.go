@@ -2,8 +2,8 @@ package parley
 
 import "github.com/parley-broker/parley/internal/pgdb"
 
-// DB is what statements run on: a pgx.Tx, a *pgx.Conn or a *pgxpool.Pool, by their methods Exec, Query and QueryRow. Statements join the
-// transaction of a Tx; on a connection or a pool each is a transaction of its own.
+// DB runs statements: a pgx.Tx, a *pgx.Conn or a *pgxpool.Pool, by their methods Exec, Query and QueryRow. Statements join the transaction
+// of a Tx; on a connection or a pool each is a transaction of its own.
 //
 // Receive and GetConversationGroup lock the conversation group to the end of the transaction, and see only what was
 // committed before they began when it is at READ COMMITTED, PostgreSQL's default, which is the level to use.

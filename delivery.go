@@ -74,7 +74,7 @@ type DeliveryFailure struct {
 	IsFinal bool
 	// Retry is how long the receiver asks to wait; 0 when it asks nothing.
 	Retry time.Duration
-	// Answer is what the receiver answered, without secrets: its first 4,096 characters are shown.
+	// Answer is the text of the receiver's answer, without secrets: its first 4,096 characters are shown.
 	Answer string
 	// IsTogether is set when other conversations were delivered with it: then nothing is counted, and it comes alone after that.
 	IsTogether bool

@@ -19,8 +19,8 @@
 //
 // # Transactions
 //
-// Statements take a [DB]: give them a transaction to make them one with other work. Whatever it does, sending and
-// receiving included, is seen by others when it commits, and has never happened when it rolls back.
+// Statements take a [DB]: give them a transaction to make them one with other work. Their effect, sending and receiving included, is seen
+// by others when the transaction commits, and has never happened when it rolls back.
 //
 //	tx, err := pool.Begin(ctx)
 //	...
@@ -30,8 +30,8 @@
 //
 // # Ending
 //
-// A conversation lives until both sides have ended it. Who gets an EndDialog or an Error message ends his side too; a
-// [Consumer] does that by itself. Then nothing can be sent to the far side any more.
+// A conversation lives until both sides have ended it. A program that gets an EndDialog or an Error message ends its side too; a [Consumer]
+// does that by itself. Then nothing can be sent to the far side any more.
 //
 // # Errors
 //

@@ -34,7 +34,7 @@ type Beginner interface {
 	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)
 }
 
-// RequestMessage is what [Request] sends.
+// RequestMessage is the message that [Request] sends.
 type RequestMessage struct {
 	FromService, ToService string
 	MessageType            string // "" means DEFAULT

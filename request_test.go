@@ -227,7 +227,7 @@ func scanned[T any](row pgx.Row) (value T, err error) {
 	return value, err
 }
 
-// What crashes after it has sent leaves a dialog that ends by its lifetime.
+// A program that crashes after it has sent leaves a dialog that ends by its lifetime.
 func TestRequestHasALifetime(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.Database(t)

@@ -53,7 +53,7 @@ func BeginAndSend(
 }
 
 // SendAndEnd sends one message that needs no answer: it begins a dialog, sends and ends it in one call, so that no open side is left. The
-// handle that it returns is for [TraceConversation] only. What comes back, an answer or an Error, is thrown away. Of the options
+// handle that it returns is for [TraceConversation] only. A message that comes back, an answer or an Error, is thrown away. Of the options
 // [OnContract], [ToBrokerInstance], [WithoutEncryption], [BegunOnce], [FirstMessageAt] and [ToUnknownTarget] have a meaning. A tracer of
 // sends is not informed of it.
 //

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
-// sending holds what may be asked of a send besides.
+// sending holds the options of a send.
 type sending struct {
 	deliverAt *time.Time
 	key       *string
@@ -29,7 +29,7 @@ func SentOnce(key string) SendOption {
 	return func(s *sending) { s.key = &key }
 }
 
-// SentMessage is what came of a message; as JSON it is a stable format.
+// SentMessage is the outcome of a message; as JSON it is a stable format.
 type SentMessage struct {
 	// IsDuplicate reports that its key was used before: nothing was sent, and the rest is of the first message.
 	IsDuplicate        bool       `json:"is_duplicate"`

@@ -95,8 +95,8 @@ func PutBatch(ctx context.Context, db DB, queue string, bodies [][]byte, options
 // takenColumns are the columns of TAKE in the order of the fields of TakenMessage.
 const takenColumns = "message_id, key, priority, body, enqueued_at, trace_context"
 
-// Take takes up to count messages from a simple queue, in this transaction: when it rolls back they are in the queue again. What
-// others have taken and not committed is passed by. Of the options of [Receive] only [Wait] has a meaning.
+// Take takes up to count messages from a simple queue, in this transaction: when it rolls back they are in the queue again. Messages that
+// others have taken and not committed are passed by. Of the options of [Receive] only [Wait] has a meaning.
 //
 // Errors: as [Put].
 func Take(ctx context.Context, db DB, queue string, count int, options ...ReceiveOption) ([]TakenMessage, error) {

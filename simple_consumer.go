@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// TakenHandler works on messages of a simple queue that were taken together, in their order. What it does in tx happens together
-// with taking them, or not at all. It must neither commit nor roll back tx.
+// TakenHandler works on messages of a simple queue that were taken together, in their order. Its work in tx happens together with taking
+// them, or not at all. It must neither commit nor roll back tx.
 //
 // An error or a panic rolls back, and the messages come again, each in a call of its own, so that a bad one takes the others along
 // once. After five rollbacks the broker sets it aside with the last error ([ReadSetAsideMessages]), or disables the queue if that is

@@ -29,10 +29,10 @@ func (m Message) IsError() bool { return m.MessageTypeName == ErrorMessageType }
 // IsDialogTimer reports whether the conversation's timer is due.
 func (m Message) IsDialogTimer() bool { return m.MessageTypeName == DialogTimerMessageType }
 
-// ConversationError is what an Error message says.
+// ConversationError is the content of an Error message.
 type ConversationError struct {
-	// Code is what the far side gave to END CONVERSATION WITH ERROR, above zero, or the negative of the number of an
-	// error of the broker, such as -8489 when the lifetime of the conversation is over.
+	// Code is the code that the far side gave to END CONVERSATION WITH ERROR, above zero, or the negative of the number of an error of the
+	// broker, such as -8489 when the lifetime of the conversation is over.
 	Code        int
 	Description string
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
-// Activity is what goes on in a broker at one moment; as JSON it is a stable format.
+// Activity is the activity of a broker at one moment; as JSON it is a stable format.
 type Activity struct {
 	At            time.Time              `json:"at"` // by the clock of the database
 	Database      string                 `json:"database"`
@@ -20,7 +20,7 @@ type Activity struct {
 	Sessions      []SessionActivity      `json:"sessions"`
 }
 
-// QueueActivity is what goes on in a queue.
+// QueueActivity is the activity of a queue.
 type QueueActivity struct {
 	Queue           string `json:"queue"` // name as the statements take it
 	QueueID         int32  `json:"queue_id"`

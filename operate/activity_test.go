@@ -86,7 +86,7 @@ func TestActivityShowsWhichSessionHoldsWhichConversation(t *testing.T) {
 	if len(activity.Conversations) != 2 {
 		t.Fatalf("conversations %+v", activity.Conversations)
 	}
-	// What is locked comes first.
+	// Locked groups come first.
 	locked, free := activity.Conversations[0], activity.Conversations[1]
 	if locked.ConversationHandle != taken[0].ConversationHandle || !locked.IsLocked || locked.LockedBy == nil || *locked.LockedBy != pid || locked.WaitingMessages != 3 {
 		t.Errorf("locked: %+v", locked)

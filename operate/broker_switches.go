@@ -18,7 +18,7 @@ func EnableBroker(ctx context.Context, db parley.DB) error {
 	return nil
 }
 
-// DisableBroker stops delivery and activation. What is sent from now on waits in the transmission queue.
+// DisableBroker stops delivery and activation. Messages that are sent from now on wait in the transmission queue.
 //
 // Errors: a [parley.Error] with number 5061 or 15151, as [EnableBroker].
 func DisableBroker(ctx context.Context, db parley.DB) error {

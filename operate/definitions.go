@@ -7,7 +7,7 @@ import (
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
-// QueueSettings are those of a queue. What is nil stays as it is; when a queue is created, the broker's defaults hold for it.
+// QueueSettings are those of a queue. Settings that are nil stay as they are; when a queue is created, the broker's defaults hold for it.
 type QueueSettings struct {
 	Kind                  *string // DIALOG or SIMPLE; only when the queue is created
 	Status                *bool   // off: nothing is received, and what arrives waits with its senders
@@ -59,8 +59,8 @@ func AlterQueue(ctx context.Context, db parley.DB, queue string, settings QueueS
 	return c.Exec(ctx, db, "alter queue "+queue)
 }
 
-// PauseReaders pauses the readers of a queue: the daemon starts none and delivers nothing to web addresses, and a
-// [parley.Consumer] receives nothing. What they have received they finish. Senders go on, and so does [parley.Receive].
+// PauseReaders pauses the readers of a queue: the daemon starts none and delivers nothing to web addresses, and a [parley.Consumer]
+// receives nothing. They finish the messages that they have received. Senders go on, and so does [parley.Receive].
 //
 // Errors: a [parley.Error] with number [parley.QueueNotFound] or [parley.PermissionDenied].
 func PauseReaders(ctx context.Context, db parley.DB, queue string) error {
@@ -84,7 +84,7 @@ type QueueQuota struct {
 	Bytes    *int64 // of their bodies
 }
 
-// SetQueueQuota sets how much a queue may hold. What it holds already stays.
+// SetQueueQuota sets how much a queue may hold. Messages that it holds already stay.
 //
 // Errors: a [parley.Error] with number [parley.QueueNotFound], [parley.PermissionDenied], or 8402 for a limit below 1.
 func SetQueueQuota(ctx context.Context, db parley.DB, queue string, quota QueueQuota) error {
@@ -123,7 +123,7 @@ func CreateService(ctx context.Context, db parley.DB, service, queue string, con
 	return c.Exec(ctx, db, "create service "+service)
 }
 
-// ServiceChange is what becomes different about a service; nil stays as it is.
+// ServiceChange lists the changes to a service; nil stays as it is.
 type ServiceChange struct {
 	Queue         *string
 	AddContracts  []string

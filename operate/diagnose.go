@@ -78,11 +78,11 @@ func cureThere(cure *string, database string) *string {
 	return new(command + "  -- " + there)
 }
 
-// DiagnoseDialog finds what is wrong with the definitions that a dialog between services of two databases needs, in both of
-// them. A service that only one of them has is not missing. Where the route between them leads over the network, the daemons
-// of each have to listen where the other's routes lead, and each has to trust the keys of the other's; what cannot be
-// compared is a finding of [PartProblem]. What is found in the far database says so in its cause, and what is to be done there
-// in its cure. Empty names and the contract are as in [DiagnoseConfiguration].
+// DiagnoseDialog finds what is wrong with the definitions that a dialog between services of two databases needs, in both of them. A service
+// that only one of them has is not missing. Where the route between them leads over the network, the daemons of each have to listen where
+// the other's routes lead, and each has to trust the keys of the other's; what cannot be compared is a finding of [PartProblem]. A finding
+// in the far database says so in its cause, and the place of the work there in its cure. Empty names and the contract are as in
+// [DiagnoseConfiguration].
 //
 // Errors: a [parley.Error] with number 15151 for others than administrators of either; [parley.ErrUntrustedSchema] and
 // [parley.ErrNotInstalled]
@@ -135,7 +135,7 @@ func DiagnoseDialog(ctx context.Context, near, far parley.DB, fromService, toSer
 	return found, nil
 }
 
-// dialogSide is what one of two databases says of a dialog between them.
+// dialogSide is the statement of one of two databases about a dialog between them.
 type dialogSide struct {
 	db       parley.DB
 	findings []Finding

@@ -18,7 +18,7 @@ import (
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
-// endpointFacts is what a database knows of the broker endpoints of its daemons, and of those that it trusts.
+// endpointFacts are the facts of a database about the broker endpoints of its daemons, and of those that it trusts.
 type endpointFacts struct {
 	listeners    []listener
 	certificates []ownCertificate

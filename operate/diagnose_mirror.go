@@ -86,7 +86,7 @@ func DiagnoseMirror(ctx context.Context, db, mirror, other parley.DB, fromServic
 	return slices.DeleteFunc(found, func(f Finding) bool { return !filter.keeps(f) }), nil
 }
 
-// keeps reports whether a finding is wanted. What could not be checked is, whatever the level.
+// keeps reports whether a finding is wanted. A check that could not be made is wanted, whatever the level.
 func (f DiagnosisFilter) keeps(found Finding) bool {
 	levels := []string{LevelError, LevelWarning, LevelInfo}
 	most := slices.Index(levels, f.Level)

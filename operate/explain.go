@@ -45,7 +45,7 @@ type Explanation struct {
 	ConversationHandle *parley.UUID `json:"conversation_handle"` // of the side that sends; nil when both are closed
 	Side               *string      `json:"side"`
 	Answer             string       `json:"answer"`
-	IsFinding          bool         `json:"is_finding"` // this is what is wrong
+	IsFinding          bool         `json:"is_finding"` // this is the fault
 	Cure               *string      `json:"cure"`
 }
 

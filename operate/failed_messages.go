@@ -22,11 +22,11 @@ type FailedMessage struct {
 
 	SetAsideSince *time.Time `json:"set_aside_since"` // nil as long as it is only failing
 	Rollbacks     int32      `json:"rollbacks"`       // of one that is set aside: how often it came back, or was refused by a web address
-	// What was reported last; nil when nobody reported anything, as when a reader is killed.
+	// The last report; nil when nobody reported anything, as when a reader is killed.
 	SQLState  *string    `json:"sqlstate"` // nil too for errors that did not come from the database
 	Error     *string    `json:"error"`
 	ErrorTime *time.Time `json:"error_time"`
-	// Answer is what a web address said when it refused the message, its first 4,096 characters.
+	// Answer is the answer of a web address when it refused the message, its first 4,096 characters.
 	Answer *string `json:"answer"`
 	// Of a message that is delivered to a web address and not set aside yet: how often that failed, how many of these failures were
 	// refusals, which count, and when it is delivered again.

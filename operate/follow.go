@@ -40,7 +40,7 @@ type Follower struct {
 	queueID     int32
 	isListening bool
 
-	// from is settled: nothing can appear before it any more. What was seen from there on is in seen.
+	// from is settled: nothing can appear before it any more. Messages that were seen from there on are in seen.
 	from int64
 	seen map[int64]struct{}
 	// probe is a position that was reached while some senders were under way; when all of them are gone it is settled.
@@ -55,8 +55,8 @@ type queueEnd struct {
 const (
 	// followPage is how many messages one statement reads at most.
 	followPage = 500
-	// unsettledMost is how many messages are remembered while a sender stays open. What it sends when more have passed is
-	// not seen.
+	// unsettledMost is how many messages are remembered while a sender stays open. Its messages are not seen when more than these have
+	// passed.
 	unsettledMost = 5000
 )
 

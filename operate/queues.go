@@ -17,7 +17,7 @@ const (
 	QueuePoisoned = "POISONED" // by poison message handling
 )
 
-// QueueStatus is what can be seen of a queue from outside; as JSON it is a stable format.
+// QueueStatus is the state of a queue as seen from outside; as JSON it is a stable format.
 type QueueStatus struct {
 	Queue    string   `json:"queue"` // name as the statements take it
 	QueueID  int32    `json:"queue_id"`
@@ -39,16 +39,17 @@ type QueueStatus struct {
 	ActivationProcedure   *string `json:"activation_procedure"`
 	MaxQueueReaders       int32   `json:"max_queue_readers"`
 
-	// What the daemon starts outside of the database; nil and 0 when that is nothing, or the role may not view the queue's definition.
+	// The program or address that the daemon starts outside of the database; nil and 0 when that is nothing, or the role may not view the
+	// queue's definition.
 	ExternalActivation *string `json:"external_activation"` // program or webhook
 	ExternalEnabled    bool    `json:"external_enabled"`
 	MaxInstances       int32   `json:"max_instances"`
 
-	// What waits is nil for roles that may not receive from the queue.
+	// The backlog is nil for roles that may not receive from the queue.
 	Backlog *QueueBacklog `json:"backlog"`
 }
 
-// QueueBacklog is what waits in a queue.
+// QueueBacklog counts the messages that wait in a queue.
 type QueueBacklog struct {
 	WaitingMessages int64 `json:"waiting_messages"` // ready to be received
 	HeldMessages    int64 `json:"held_messages"`    // arrived while the queue was off, still the senders'

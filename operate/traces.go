@@ -49,7 +49,7 @@ func StartTrace(ctx context.Context, db parley.DB, settings TraceSettings) error
 	return nil
 }
 
-// StopTrace ends the trace, if one runs. What it has seen stays until the next one begins.
+// StopTrace ends the trace, if one runs. Its events stay until the next one begins.
 //
 // Errors: as of [StartTrace].
 func StopTrace(ctx context.Context, db parley.DB) error {
@@ -59,7 +59,7 @@ func StopTrace(ctx context.Context, db parley.DB) error {
 	return nil
 }
 
-// TracedEvent is what a trace has seen; as JSON it is a stable format. Fields that an event does not have are nil.
+// TracedEvent is an event of a trace; as JSON it is a stable format. Fields that an event does not have are nil.
 type TracedEvent struct {
 	Sequence            int64        `json:"event_sequence"`
 	StartTime           time.Time    `json:"start_time"`
@@ -84,7 +84,7 @@ type TracedEvent struct {
 	ApplicationName     string       `json:"application_name"`
 }
 
-// ReadTracedEvents reads what was traced, in order, behind the event with a number; 0 for all. Whoever may not trace sees nothing.
+// ReadTracedEvents reads what was traced, in order, behind the event with a number; 0 for all. A role that may not trace sees nothing.
 func ReadTracedEvents(ctx context.Context, db parley.DB, after int64) ([]TracedEvent, error) {
 	rows, err := db.Query(ctx, `
 		select e.event_sequence, e.start_time, e.event_class, e.event_name, e.event_subclass, e.event_subclass_name, e.conversation_id,

@@ -16,10 +16,9 @@ import (
 // mostTraces is how many traces one call of a handler is tied to; more messages than that share those they have.
 const mostTraces = 128
 
-// Handler wraps the handler of a [parley.Consumer] of a queue. For each trace that messages bring it draws a span of the
-// time the message waited, from its arrival in the queue to now; and one of the handler's work, which is a child of
-// the first message's wait and linked to the others'. What the handler sends under its context continues the trace.
-// A nil provider stands for the global one.
+// Handler wraps the handler of a [parley.Consumer] of a queue. For each trace that messages bring it draws a span of the time the message
+// waited, from its arrival in the queue to now; and one of the handler's work, which is a child of the first message's wait and linked to
+// the others'. Messages that the handler sends under its context continue the trace. A nil provider stands for the global one.
 func Handler(provider trace.TracerProvider, queue string, handler parley.Handler) parley.Handler {
 	spans := tracer(provider)
 	return func(ctx context.Context, tx pgx.Tx, messages []parley.Message) (err error) {

@@ -14,7 +14,7 @@ import (
 
 const (
 	scope = "github.com/parley-broker/parley/parleyotel"
-	// longest is what the database takes; a tracestate that makes it longer stays behind.
+	// longest is the longest context that the database takes; a tracestate that makes it longer stays behind.
 	longest = 600
 )
 

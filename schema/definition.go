@@ -41,7 +41,7 @@ type sqlFile struct {
 	text string
 }
 
-// currentDefinition is what this package carries.
+// currentDefinition is the definition that this package carries.
 var currentDefinition = sync.OnceValue(func() definition {
 	return definition{
 		version:      parley.SchemaVersion,

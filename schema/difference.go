@@ -28,7 +28,7 @@ func differencesBetween(installed, defined []property) []Difference {
 	return differences
 }
 
-// object names what properties belong to.
+// object names the owner of properties.
 type object struct {
 	kind, name string
 }

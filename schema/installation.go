@@ -40,7 +40,7 @@ var (
 // The number is the name parley in ASCII.
 const installationLock = 0x7061726c6579
 
-// installation is what the database knows of the schema in it.
+// installation describes the schema in a database.
 type installation struct {
 	version     int
 	release     string
@@ -57,8 +57,8 @@ type installation struct {
 func readInstallation(ctx context.Context, tx pgx.Tx, use trusted.Use) (installation, error) {
 	var in installation
 	var isOurs, hasFingerprint bool
-	// To the end of the transaction: none of the functions and operators below is to be found in a schema of somebody else. What is
-	// asked without preparing is answered as text, and only that of ISO is read.
+	// To the end of the transaction: none of the functions and operators below is to be found in a schema of somebody else. Answers without
+	// preparing are text, and only that of ISO is read.
 	const pin = "select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true), pg_catalog.set_config('DateStyle', 'ISO', true)"
 	if _, err := tx.Exec(ctx, pin, pgx.QueryExecModeExec); err != nil {
 		return in, fmt.Errorf("pin the search path: %w", err)
@@ -185,7 +185,7 @@ func changeSchema(ctx context.Context, conn *pgx.Conn, change func(tx pgx.Tx) er
 // the lock, and keep it.
 const installationPatience = 30_000
 
-// lockInstallation lets one change happen at a time. Whoever holds the lock for too long is named.
+// lockInstallation lets one change happen at a time. A session that holds the lock for too long is named.
 func lockInstallation(ctx context.Context, tx pgx.Tx) error {
 	patience := int64(installationPatience)
 	err := tx.QueryRow(ctx, "select coalesce(nullif(setting::bigint, 0), $1) from pg_settings where name = 'lock_timeout'",

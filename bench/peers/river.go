@@ -15,7 +15,7 @@ import (
 	"github.com/parley-broker/parley/internal/measure/bench"
 )
 
-// riverConnections are what River needs besides those of its workers: to listen, to fetch, to complete, to lead.
+// riverConnections are the connections that River needs besides those of its workers: to listen, to fetch, to complete, to lead.
 const riverConnections = 4
 
 // riverPeer is the job queue for Go that others use for such work. Its fetch cooldown, 100 ms by default, is set to the least it takes.

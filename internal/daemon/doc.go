@@ -6,7 +6,7 @@
 //
 //	waits --lead--> leads --lease not renewed, refused, or stopped--> resigns --> waits
 //
-// Who owns the truth. The database alone: a row there says which daemon leads, until when, and under which term. Each statement by which a
+// The database alone owns the truth: a row there says which daemon leads, until when, and under which term. Each statement by which a
 // led part changes anything carries the term's number, and is refused when the term is over; so a daemon that was paused does nothing when
 // it wakes up.
 //

@@ -9,16 +9,16 @@ import (
 	"github.com/parley-broker/parley/parleytest"
 )
 
-// What a driver sends with the calls that docs/clients names: a text, bytes, a JSON object and a JSON array, and lists of texts, bytes and
-// JSON.
+// The values that a driver sends with the calls that docs/clients names: a text, bytes, a JSON object and a JSON array, and lists of texts,
+// bytes and JSON.
 var kinds = []string{"chair", `\x00ff`, `{"seats": [1, 2]}`, "[1, 2]", "a", "b", `\x00`, `\xff`, `{"a": 1}`, "[2]"}
 
 // Two drivers of a language do the same, one after the other.
 var drivers = map[string]int{"python": 2, "node": 2}
 
-// What arrives when a value is given to the wrong call, and no server can distinguish it from what a program may want to send. docs/clients
-// names each of these with the right call. The versions of the drivers that are pinned do this; when one does better its page has a line
-// too many.
+// The value that arrives when it is given to the wrong call, and no server can distinguish it from one that a program may want to send.
+// docs/clients names each of these with the right call. The versions of the drivers that are pinned do this; when one does better its page
+// has a line too many.
 var arriving = map[string][]string{
 	"node": {
 		`{"1","2"}`, `{\\x6162,\\x00ff}`, "{}", `\x6162`, `\x00ff`, "ab", // node-postgres; the fourth and fifth are one send_batch
@@ -65,7 +65,7 @@ func (w *workspace) received(t *testing.T) []string {
 	}
 }
 
-// A message that is no order fails each time. What stands in front of it is packed all the same, it alone is set aside, with the reason,
+// A message that is no order fails each time. The messages in front of it are packed all the same, it alone is set aside, with the reason,
 // and the warehouse goes on with others.
 func (w *workspace) setsAsideWhatCannotBePacked(t *testing.T) {
 	t.Helper()

@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package hostfolders opens what a configuration in the database names on the daemon's host: folders, files and sockets. Whoever may change
-// the configuration is not for that reason allowed what the daemon's user may do there. So the operator of the host says below which
+// Package hostfolders opens what a configuration in the database names on the daemon's host: folders, files and sockets. A role that may
+// change the configuration may not for that reason use the rights of the daemon's user there. So the operator of the host says below which
 // folders it may be, and each step is made from the folder that was opened (openat): a link cannot lead out, whenever it was put there.
 package hostfolders
 
@@ -109,7 +109,7 @@ func (f *Folders) in(path string, do func(permitted *os.Root, rest string) error
 	return do(root, rest)
 }
 
-// OpenRoot opens a folder, and makes it with a mode where it is not there. What is done in it stays in it.
+// OpenRoot opens a folder, and makes it with a mode where it is not there. Work inside it stays in it.
 func (f *Folders) OpenRoot(path string, mode fs.FileMode) (opened *os.Root, err error) {
 	err = f.in(path, func(permitted *os.Root, rest string) (err error) {
 		if opened, err = permitted.OpenRoot(rest); errors.Is(err, fs.ErrNotExist) {

@@ -7,10 +7,11 @@ import (
 	"testing"
 )
 
-// refusedModules are what the product once inherited from job queues that the benchmark compares with, and from the fetching of PostgreSQL.
+// refusedModules are modules that the product once inherited from job queues that the benchmark compares with, and from the fetching of
+// PostgreSQL.
 var refusedModules = []string{"github.com/riverqueue", "github.com/tidwall", "github.com/lib/pq", "github.com/xi2", "github.com/fergusstrange"}
 
-// Whoever builds the command, or a program with the public package, gets nothing that only a benchmark needs: that is in bench/peers.
+// A build of the command, or of a program with the public package, gets nothing that only a benchmark needs: that is in bench/peers.
 func TestTheProductInheritsNothingFromPeersOfTheBenchmark(t *testing.T) {
 	t.Parallel()
 	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "./cmd/parley", ".")

@@ -111,7 +111,7 @@ var (
 // callsOfSchema gives the calls in a statement that are closed in it.
 func callsOfSchema(statement string) (calls []schemaCall) {
 	for _, at := range callOfSchema.FindAllStringIndex(statement, -1) {
-		// What stands in a text of the statement is shown to somebody, or run by another one.
+		// A call inside a text of the statement is shown to somebody, or run by another statement.
 		if strings.Count(statement[:at[0]], "'")%2 == 1 {
 			continue
 		}

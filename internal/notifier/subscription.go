@@ -2,7 +2,7 @@ package notifier
 
 import "strconv"
 
-// Subscription is what one part of the process is notified of. Its methods are safe for concurrent use.
+// Subscription collects the notifications for one part of the process. Its methods are safe for concurrent use.
 type Subscription struct {
 	// IDs brings the ids of queues and destinations that have got messages: those that the subscription owns, and those that nobody owns.
 	// It is nil for a subscription without ids.
@@ -22,7 +22,7 @@ func (n *Notifier) Subscribe(idsMax int) *Subscription {
 		s.ids = make(chan int32, idsMax)
 		s.IDs = s.ids
 	}
-	// What was notified until now went to others.
+	// Earlier notifications went to others.
 	s.Missed.Notify()
 	n.mu.Lock()
 	defer n.mu.Unlock()

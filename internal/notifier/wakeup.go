@@ -1,6 +1,6 @@
 package notifier
 
-// WakeUp is a signal for one who waits. What is notified before the waiter takes it is merged into one signal.
+// WakeUp is a signal for one who waits. Notifications before the waiter takes it are merged into one signal.
 type WakeUp chan struct{}
 
 // NewWakeUp makes a wake-up that has no signal yet.

@@ -12,9 +12,9 @@ import (
 )
 
 // Require refuses a path that another user could change under our hands: a folder on the way to it, or it itself, that belongs to somebody
-// who is neither we nor root, or in which others may write. A folder with the sticky bit, such as /tmp, is no such place: there
-// each entry is its owner's. A link is followed when it is root's or ours. What does not exist yet is ours to create. The error
-// begins with what, such as "data folder".
+// who is neither we nor root, or in which others may write. A folder with the sticky bit, such as /tmp, is no such place: there each entry
+// is its owner's. A link is followed when it is root's or ours. A folder that does not exist yet is ours to create. The error begins with
+// what, such as "data folder".
 func Require(what, path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {

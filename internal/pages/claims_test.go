@@ -15,7 +15,7 @@ import (
 	"github.com/parley-broker/parley/sql"
 )
 
-// claimScene is what the claims are judged by.
+// claimScene is the scene against which the claims are judged.
 const claimScene = `
 	select parley.create_queue('q');
 	select parley.create_service('s', 'q', array['DEFAULT']);
@@ -159,7 +159,7 @@ func page(t *testing.T, name string) string {
 
 func words(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
 
-// What a page states of the broker is so; a sentence that is changed is to be changed here, too.
+// Each statement of a page about the broker is so; a sentence that is changed is to be changed here, too.
 func TestClaimsOfTheDocumentationHold(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.Database(t)
@@ -188,7 +188,7 @@ func TestClaimsOfTheDocumentationHold(t *testing.T) {
 
 var named = regexp.MustCompile(`\b(?:parley\.)?(_p_[a-z0-9_]+)|\b(?:` + strings.Join(sql.OwnSchemas(), "|") + `)\.([a-z][a-z0-9_]*)\b`)
 
-// Whatever a page names of the schema is there.
+// Each name of the schema on a page exists.
 func TestTheDocumentationNamesWhatExists(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.Database(t)

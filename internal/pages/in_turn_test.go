@@ -14,8 +14,8 @@ import (
 	"github.com/parley-broker/parley/schema"
 )
 
-// whatIsThere names what statements of a page can leave in a database: objects of the broker, conversations, messages, and objects of
-// PostgreSQL.
+// whatIsThere lists the objects that statements of a page can leave in a database: objects of the broker, conversations, messages, and
+// objects of PostgreSQL.
 const whatIsThere = `
 	select 'message type ' || name as what from parley.service_message_types
 	union all select 'contract ' || name from parley.service_contracts

@@ -22,7 +22,7 @@ var sending = regexp.MustCompile(`hub\.sendmail\('([^']+)', \[([^]]+)\],\s*'([^'
 // pageAddress is where the receive connector of a page listens.
 const pageAddress = "127.0.0.1:2525"
 
-// What the page about services and tables sends arrives in both, when it is pasted from top to bottom.
+// The message that the page about services and tables sends arrives in both, when the page is pasted from top to bottom.
 func TestMailOfThePageAboutServicesArrives(t *testing.T) {
 	t.Parallel()
 	const page = "docs/mail/services.md"

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// DB is what statements run on: a [pgx.Tx], a *pgx.Conn or a *pgxpool.Pool. Statements join the transaction of a Tx;
-// on a connection or a pool each is a transaction of its own.
+// DB runs statements: a [pgx.Tx], a *pgx.Conn or a *pgxpool.Pool. Statements join the transaction of a Tx; on a connection or a pool each
+// is a transaction of its own.
 type DB interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)

@@ -85,7 +85,7 @@ func TestBackendThatOutlivesItsPostmasterDoesNotPreventAStart(t *testing.T) {
 	}
 }
 
-// Who finds no number of a postmaster may come while one begins whose starter was killed: it and its processes are left alone.
+// A process that finds no number of a postmaster may come while one begins whose starter was killed: it and its processes are left alone.
 func TestServerThatIsThereIsNoLeftover(t *testing.T) {
 	t.Parallel()
 	if !procfs {

@@ -76,7 +76,7 @@ func unpack(ctx context.Context, from, version, folder string) error {
 	return errNoArchive
 }
 
-// download gives what is at an address, up to so many bytes.
+// download gives the bytes at an address, up to so many.
 func download(ctx context.Context, address string, most int64) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {

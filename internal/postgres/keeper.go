@@ -19,7 +19,7 @@ const keeperVariable = "PARLEY_POSTGRES_KEEPER"
 // keeperPoll is how often a keeper checks whether the server is still used.
 const keeperPoll = 500 * time.Millisecond
 
-// keeperTask is what a keeper needs to know.
+// keeperTask is the task of a keeper.
 type keeperTask struct {
 	Postgres string
 	Args     []string

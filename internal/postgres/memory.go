@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// assumedMemoryBytes is what we count on where the system does not report it: 2 GB.
+// assumedMemoryBytes is the memory that we count on where the system does not report it: 2 GB.
 const assumedMemoryBytes = 2 << 30
 
 // memoryBytes is the memory of this machine, or of the container if that is less.

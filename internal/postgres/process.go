@@ -18,7 +18,7 @@ import (
 	"github.com/parley-broker/parley/internal/backoff"
 )
 
-// postmaster is what postmaster.pid has about a server that runs or ran.
+// postmaster is the content of postmaster.pid about a server that runs or ran.
 type postmaster struct {
 	pid     int
 	port    int

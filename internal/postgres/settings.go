@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// settingsFile is read by the cluster's postgresql.conf; it is written anew at each start. What a user sets
-// with ALTER SYSTEM wins over it.
+// settingsFile is read by the cluster's postgresql.conf; it is written anew at each start. A setting that a user sets with ALTER SYSTEM
+// wins over it.
 const settingsFile = "parley.conf"
 
 const (

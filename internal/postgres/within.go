@@ -59,7 +59,7 @@ func replaceWithin(as account, path, text string) error {
 	defer folder.Close()
 	name := filepath.Base(path)
 	fresh := name + ".new"
-	// What stands there is of a start that was interrupted, or planted. It is removed, not written to.
+	// A file there is of a start that was interrupted, or planted. It is removed, not written to.
 	if err := folder.Remove(fresh); err != nil && !os.IsNotExist(err) {
 		return err
 	}

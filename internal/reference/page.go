@@ -128,7 +128,7 @@ func writeIndex(page *strings.Builder, s section, objects []object) {
 	fmt.Fprintf(page, "- [%s](#%s): %s\n", s.title, strings.ReplaceAll(strings.ToLower(s.title), " ", "-"), strings.Join(links, ", "))
 }
 
-// anchor is what the heading of an object can be linked to by.
+// anchor is the anchor of the heading of an object.
 func anchor(o object) string { return o.schema + o.name }
 
 func writeObjects(page *strings.Builder, objects []object, columns map[string][]column) {
@@ -179,7 +179,7 @@ func writeColumns(page *strings.Builder, columns []column) {
 // manyFunctions is from where on it is no help to list who raises an error.
 const manyFunctions = 12
 
-// writeErrors writes a row for each situation. What is the same for all of a number stands in its first row.
+// writeErrors writes a row for each situation. Texts that are the same for all of a number stand in its first row.
 func writeErrors(page *strings.Builder, raised []brokerError, by map[int][]string) {
 	page.WriteString("\n| Number | SQLSTATE | Message | Cause | Remedy | Raised by |\n| ---: | --- | --- | --- | --- | --- |\n")
 	previous := 0

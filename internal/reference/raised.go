@@ -100,7 +100,7 @@ func saidErrors(objects []object) map[string][]int {
 	return said
 }
 
-// errorsPart gives what a comment says of errors.
+// errorsPart gives the part of a comment about errors.
 func errorsPart(comment string) string {
 	var part strings.Builder
 	inside := false

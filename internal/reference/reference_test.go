@@ -93,7 +93,7 @@ func differingLine(a, b string) int {
 	return min(len(linesOfA), len(linesOfB)) + 1
 }
 
-// What the page cannot show must stop it, not be missing from it.
+// A part that the page cannot show must stop it, not be missing from it.
 func TestReferencePageRefuses(t *testing.T) {
 	t.Parallel()
 	const function = "create function parley.f() returns void\nlanguage plpgsql\nas $$\nbegin\n  %\nend\n$$;\n"

@@ -141,7 +141,7 @@ var withinReach = map[string]string{
 	"parley._p_broker_state()": "parley.databases calls it for whoever reads them: every client has to know the state",
 	"parley._p_current_term()": "the views of the daemon call it for whoever reads them: which term it is says nothing of anybody",
 
-	// For parley.wait_for_message, which cannot run with its owner's rights. What it believes of the wait changes the caller's own wait.
+	// For parley.wait_for_message, which cannot run with its owner's rights. Its belief about the wait changes the caller's own wait.
 	"parley._p_watch_queue(text,integer,parley._p_wait,parley.caller)": asksTheCaller,
 	"parley._p_failing_conversations(parley.caller)":                   asksTheCaller,
 	"parley._p_simple_queues(parley.caller)":                           asksTheCaller,
@@ -206,7 +206,7 @@ var withinReach = map[string]string{
 	"parley_mail._p_local_bodies(bigint[],parley.caller)":                 asksTheRight,
 	"parley_mail._p_release_local(bigint[],parley.caller)":                asksTheRight,
 	"parley_mail._p_defer_local(bigint[],bigint,text,text,parley.caller)": asksTheRight,
-	// What was read of messages is believed of who may deliver them.
+	// The results of reading messages are believed of roles that may deliver them.
 	"parley_mail._p_deliver_local(bigint[],bigint[],bytea[],parley.caller)": asksTheRight,
 
 	"parley_mail._p_held_domains(parley.caller)":      asksTheCaller,

@@ -40,7 +40,7 @@ type errorRow struct {
 	used   bool // whether a call names it
 }
 
-// errorKey is what a call names a row by.
+// errorKey is the key by which a call names a row.
 type errorKey struct{ number, situation string }
 
 func (k errorKey) String() string { return k.number + ", '" + k.situation + "'" }
@@ -166,7 +166,7 @@ func placesIn(texts ...string) (int, bool) {
 	return len(used), true
 }
 
-// arguments gives what stands between an opening parenthesis and its closing one, cut at the commas.
+// arguments gives the text between an opening parenthesis and its closing one, cut at the commas.
 func arguments(tokens []sqltext.Token, open int) [][]sqltext.Token {
 	var all [][]sqltext.Token
 	depth := 0

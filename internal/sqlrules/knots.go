@@ -44,7 +44,7 @@ func Knot(files []File, wing string) []string {
 	return largest
 }
 
-// reached gives what a file uses, directly or by others; itself only where it comes back to itself.
+// reached gives the files that a file uses, directly or by others; itself only where it comes back to itself.
 func reached(uses map[string][]string, from string) map[string]bool {
 	found := map[string]bool{}
 	next := uses[from]

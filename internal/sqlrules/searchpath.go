@@ -6,8 +6,8 @@ import (
 	"github.com/parley-broker/parley/internal/sqltext"
 )
 
-// What a pinned search path may name: nothing that an outsider can create objects in. pg_temp stands last,
-// because a path that does not name it searches it first.
+// The only pinned search path: nothing in it that an outsider can create objects in. pg_temp stands last, because a path that does not name
+// it searches it first.
 var pathSchemas = []string{"pg_catalog", "parley", "pg_temp"}
 
 // checkSearchPath holds the rule that a caller's search_path never decides what a function of ours means:

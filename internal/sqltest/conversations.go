@@ -40,7 +40,7 @@ const (
 	UnknownTargets = "set parley.allow_unknown_targets = on"
 )
 
-// Message is what RECEIVE and the views of queues show (spec 4.3).
+// Message is a message as RECEIVE and the views of queues show it (spec 4.3).
 type Message struct {
 	Status                int16
 	Priority              int16

@@ -54,7 +54,7 @@ func (b *Broker) Lonely() Session {
 	return Session{T: b.T, DB: conn}
 }
 
-// Finding is what diagnosis reports of one thing.
+// Finding is a finding of diagnosis about one thing.
 type Finding struct {
 	Code, Level, Part, ObjectKind, ObjectName, Cause string
 	HasSince                                         bool
@@ -68,7 +68,7 @@ const (
 	Runtime = "parley.diagnose_runtime(level => 'INFO', patience => '0')"
 )
 
-// Findings gives what a call of diagnosis reports.
+// Findings gives the findings of a call of diagnosis.
 func (s Session) Findings(query string) []Finding {
 	s.Helper()
 	rows, err := s.DB.Query(s.Context(), `

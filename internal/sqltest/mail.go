@@ -16,7 +16,7 @@ func (b *Broker) Categorize(want string) {
 	Equal(b.Session, want, "select concat_ws(' ', categorized, failed, set_aside) from parley_mail._p_categorize(1000)")
 }
 
-// Recipients gives who is in which lane, by message, in their order.
+// Recipients lists the recipients in each lane, by message, in their order.
 func (b *Broker) Recipients() string {
 	b.Helper()
 	return Value[string](b.Session, `
@@ -104,7 +104,7 @@ func (b *Broker) Outcomes(c Claimed, outcomes ...string) int {
 		repeat(c.Lease), repeat(c.Item), repeat(c.Message), c.Ordinals[:n], outcomes, n)
 }
 
-// LeftOf says what is left of a message.
+// LeftOf lists the remains of a message.
 func (b *Broker) LeftOf(id int64) string {
 	b.Helper()
 	return Value[string](b.Session, `select format('%s message, %s recipients, %s items, reports %s',
@@ -156,7 +156,7 @@ func (s Session) RefusesMail(number int, statement string, arguments ...any) pgc
 	return *refusal
 }
 
-// StatusOf gives what operators see of a message: the status in each of its queues.
+// StatusOf gives the status of a message as operators see it: in each of its queues.
 func (b *Broker) StatusOf(id int64) string {
 	b.Helper()
 	return Value[string](b.Session, `

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Arriving is a run, or a part of a large message, as a daemon gives it to the database. What is not stated is that of a first message to
-// //test/Answerer that is taken.
+// Arriving is a run, or a part of a large message, as a daemon gives it to the database. Fields that are not stated are those of a first
+// message to //test/Answerer that is taken.
 type Arriving struct {
 	Broker, Conversation string
 	Epoch                int64
@@ -45,7 +45,7 @@ func (a Arriving) Completed() Arriving {
 	return a
 }
 
-// Accept gives what becomes of a run: the outcome, and the number of the refusal.
+// Accept gives the answer to a run: the outcome, and the number of the refusal.
 func (s Session) Accept(a Arriving) string {
 	s.Helper()
 	a = a.Completed()

@@ -1,6 +1,6 @@
 package sqltest
 
-// Scene is what the refused statements are about, in the fixture of two services: conversations in each state, named in table c.
+// Scene is the scene of the refused statements, in the fixture of two services: conversations in each state, named in table c.
 const Scene = `
 	create table public.c (name text primary key, handle uuid);
 	grant select on public.c to public;

@@ -88,7 +88,7 @@ func TestLexGivesThePlaceOfEachToken(t *testing.T) {
 	}
 }
 
-// Whatever the text: the tokens and the blanks between them are the text, and the places are right.
+// The tokens of any text and the blanks between them are the text, and the places are right.
 func TestLexLosesNothing(t *testing.T) {
 	t.Parallel()
 	pieces := []string{"a", "Select", " ", "\n", "'", "''", `"`, "$$", "$q$", "as", "--", "/*", "*/", "1", ".", "\\", "e'", "é", ";", "(", ")", "-", "%I"}

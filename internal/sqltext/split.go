@@ -34,7 +34,7 @@ func Split(script string) ([]Statement, error) {
 	return s.statements, nil
 }
 
-// opened names what a token that is never closed begins with.
+// opened names the beginning of a token that is never closed.
 func (t Token) opened() string {
 	if t.Kind == Comment {
 		return "comment"

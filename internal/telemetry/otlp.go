@@ -87,7 +87,7 @@ func (e *Export) ExportMetrics(ctx context.Context, r *Registry) error {
 	return nil
 }
 
-// producer gives what /metrics shows to the reader that exports it.
+// producer gives the data of /metrics to the reader that exports it.
 type producer struct {
 	registry *Registry
 	bridge   sdkmetric.Producer

@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// App is what every verb shares: the streams, the persistent flags and the connections made on the way.
+// App holds the parts that every verb shares: the streams, the persistent flags and the connections made on the way.
 type App struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer

@@ -16,7 +16,7 @@ const completionTimeout = 3 * time.Second
 // A completer lists what may stand at the cursor: a value, then perhaps a tab and what it is.
 type Completer string
 
-// What may stand at the cursor.
+// The completers of each kind of object.
 const (
 	CompleteQueues Completer = `
 		select case q.schema_name when 'dbo' then q.name else q.schema_name || '.' || q.name end

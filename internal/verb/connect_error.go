@@ -87,7 +87,7 @@ func (a *App) BadDSN(err error) error {
 		" is no connection string: write postgres://user@host:5432/database, or host=... dbname=..."}
 }
 
-// dsnSource names what the DSN of this command was read from.
+// dsnSource names the source of the DSN of this command.
 func (a *App) dsnSource() string {
 	switch {
 	case a.DSN != "":

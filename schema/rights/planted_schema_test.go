@@ -54,7 +54,7 @@ func newPlanter(t *testing.T, pool *pgxpool.Pool) planter {
 	return p
 }
 
-// everyUse is what reads or calls something of a schema parley that it finds.
+// everyUse lists statements that read or call something of a schema parley that they find.
 func everyUse(ctx context.Context, conn *pgx.Conn) map[string]func() error {
 	return map[string]func() error{
 		"install":   func() error { return schema.Install(ctx, conn) },
@@ -142,7 +142,8 @@ func TestASchemaThatSomebodyPlantedIsNeitherReadNorCalled(t *testing.T) {
 	}
 }
 
-// What the planner evaluates and the kinds of relations are refused even where the owner is to be trusted: it may have been careless.
+// Expressions that the planner evaluates and the kinds of relations are refused even where the owner is to be trusted: it may have been
+// careless.
 func TestTheRowOfTheVersionIsReadFromAnOrdinaryTableOnly(t *testing.T) {
 	t.Parallel()
 	for name, plant := range map[string][]string{

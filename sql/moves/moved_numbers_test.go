@@ -69,7 +69,8 @@ func requireFoundBehind(b *sqltest.Broker, t *testing.T, sequence string) {
 	sqltest.Equal(s, 0, checked, sequence)
 }
 
-// What was sent while the sequence of a queue was behind is behind the readers too, who never return there; enabling the broker brings it back.
+// A message that was sent while the sequence of a queue was behind is behind the readers too, who never return there; enabling the broker
+// brings it back.
 func TestMessagesThatWerePassedByComeBackWhenTheBrokerIsEnabled(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)

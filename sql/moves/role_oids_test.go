@@ -48,7 +48,8 @@ func TestEveryRoleOfTheBrokerHasANumber(t *testing.T) {
 			and (a.atttypid = 'regrole'::regtype or a.atttypid = 'regprocedure'::regtype or a.atttypid = 'regproc'::regtype)`)
 }
 
-// What a role has of the broker is that of who has its name, where a dump is restored. To refresh the place and the secret is what pg_restore does.
+// The broker's rows of a role belong to the role that has its name, where a dump is restored. To refresh the place and the secret is what
+// pg_restore does.
 func TestWhatARoleHasOfTheBrokerStaysItsOwn(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)
@@ -126,7 +127,7 @@ func TestWhatARoleHasOfTheBrokerStaysItsOwn(t *testing.T) {
 		}
 		tx.Rollback()
 	}
-	// What nobody is known to have been is nobody's, not that of a role made later.
+	// Rows of a role that nobody is known to have been are nobody's, not those of a role made later.
 	b.Exec("delete from parley._p_role_number where name = $1", shop)
 	b.Exec(restore)
 	sqltest.Equal(b.Session, 0, "select count(*)::int from parley._p_permission where grantee <> 0 and class <> 'database'")

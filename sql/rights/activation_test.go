@@ -7,7 +7,8 @@ import (
 	"github.com/parley-broker/parley/internal/sqltest"
 )
 
-// An activation procedure is known by its name, and runs as the role that the queue says. Whoever takes the name gets no role by it.
+// An activation procedure is known by its name, and runs as the role that the queue says. A function that takes the name gets no role by
+// it.
 
 // activatedBy gives a queue whose procedure, app.run of a role, runs as its owner; a thief may create in the schema of the procedure. begin
 // asks whether a reader may be started that calls app.run.
@@ -87,7 +88,7 @@ func TestWhoTakesTheNameOfAnActivationProcedureGetsNoRole(t *testing.T) {
 	}
 }
 
-// What the operator does: after reading the procedure he sets it again.
+// The operator's remedy: after reading the procedure he sets it again.
 func TestAProcedureOfANewOwnerRunsOnceItIsSetAgain(t *testing.T) {
 	t.Parallel()
 	b, _, thief, begin := activatedBy(t)

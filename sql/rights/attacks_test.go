@@ -49,7 +49,7 @@ func plant(s sqltest.Session, statement string) {
 		end$f$`)
 }
 
-// maintenance is what runs functions of a table's owner in the session of another role.
+// maintenance lists statements that run functions of a table's owner in the session of another role.
 var maintenance = []struct{ name, statement string }{
 	{"ANALYZE", "analyze m.t"},
 	{"VACUUM FULL", "vacuum full m.t"},
@@ -101,7 +101,7 @@ func TestRightsOfWhoeverMaintainsATableAreNotItsOwners(t *testing.T) {
 	}
 }
 
-// What REFRESH MATERIALIZED VIEW runs it runs as the owner of the view.
+// REFRESH MATERIALIZED VIEW runs its query as the owner of the view.
 func TestRightsOfWhoeverRefreshesAViewAreNotItsOwners(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)
@@ -236,7 +236,7 @@ func TestRightsCannotBeHadByAForgedTicket(t *testing.T) {
 		t.Errorf("an old ticket: got %v, want a refusal", err)
 	}
 	mallory.Exec("select parley.create_queue('Honest', caller => parley.current_caller())")
-	// What seals the tickets is hidden from every role, and so is the column that has the sender.
+	// The seal of the tickets is hidden from every role, and so is the column that has the sender.
 	for _, statement := range []string{
 		"select secret from parley._p_caller_secret",
 		"refresh materialized view parley._p_caller_secret",

@@ -25,7 +25,7 @@ const catalogScene = `
 	select parley.send(parley.begin_dialog('//hidden/Service', '//hidden/Service', '//hidden/Work'), '//hidden/Note', 'x');
 `
 
-// What each view shows besides what the system owns.
+// The rows that each view shows besides those that the system owns.
 var catalogRows = map[string]string{
 	"service_message_types":           `select name from parley.service_message_types where message_type_id >= 65536`,
 	"service_contracts":               `select name from parley.service_contracts where service_contract_id >= 65536`,
@@ -131,7 +131,7 @@ func TestRightsAnyPermissionShowsTheObject(t *testing.T) {
 	sqltest.Equal(monitor, 3, "select count(*) from parley.service_queues where object_id >= 65536")
 	sqltest.Equal(monitor, 3, "select count(*) from parley.services where service_id >= 65536")
 	sqltest.Equal(monitor, 0, "select count(*) from parley.service_contracts where service_contract_id >= 65536")
-	// What belongs to the queue is shown with it.
+	// Objects that belong to the queue are shown with it.
 	b.Grant(sqltest.RightTo("RECEIVE", "queue", "Hidden"), name)
 	sqltest.Equal(reader, 1, "select count(*) from parley.event_notifications")
 }

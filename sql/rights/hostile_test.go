@@ -54,7 +54,7 @@ func liveUnder(s sqltest.Session, name string) {
 	s.Exec("select parley.drop_message_type($1)", name)
 }
 
-// What is refused under such a name must be refused for the right reason.
+// A statement under such a name must be refused for the right reason.
 func TestErrorsMayBearHostileNames(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)

@@ -82,7 +82,7 @@ func TestTableThatLosesItsNameMeanwhileGetsNoMail(t *testing.T) {
 	sqltest.Equal(b.Session, 0, "select count(*)::int from (table public.box union all table public.old) as t")
 }
 
-// What is infinite, or has a year that JSON cannot have, would stop those who read it: the reports of all and the lists of operators.
+// A time that is infinite, or has a year that JSON cannot have, would stop its readers: the reports of all and the lists of operators.
 func TestNoMessageHasATimeThatProgramsCannotRead(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewMail(t)

@@ -104,7 +104,7 @@ func TestRightsOfARoleSayAsWhomItSends(t *testing.T) {
 		id := sqltest.Value[int64](shop, list, `{"From": `+empty+`}`)
 		sqltest.Equal(b.Session, true, `select convert_from(m.body, 'UTF8') ~ E'\r\nFrom: orders@example.org\r\n' from parley_mail._p_message as m where m.message_id = $1`, id)
 	}
-	// Who administers sends as anybody; the list of public is for those without a quota of their own; "*" is everybody.
+	// An administrator sends as anybody; the list of public is for those without a quota of their own; "*" is everybody.
 	b.Exec(send, "ceo@bank.example")
 	b.Exec("select parley_mail.set_quota('public', allowed_senders => array['news@example.org'])")
 	unlisted.Exec(send, "news@example.org")

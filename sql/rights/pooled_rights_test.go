@@ -29,14 +29,14 @@ func TestRightsOfGetConversation(t *testing.T) {
 	b.Exec("select parley.revoke('RECEIVE', 'queue', 'Asking', $1)", name)
 	other.Refuses(229, sqltest.GetConversation, "k")
 	sqltest.Equal(b.Session, ours, sqltest.GetConversation, "k")
-	// Who takes a name that was free is another role.
+	// A role that takes a name that was free is another one.
 	b.Exec("select parley.grant('RECEIVE', 'queue', 'Asking', $1)", name)
 	b.Exec("alter role " + sqltest.Quote(name) + " rename to " + sqltest.Quote(name+" old"))
 	b.Afterwards("alter role " + sqltest.Quote(name+" old") + " rename to " + sqltest.Quote(name))
 	sqltest.Equal(other, theirs, sqltest.GetConversation, "k")
 }
 
-// Who owns the queue of the service has a quick way; the contract may be another's.
+// The owner of the queue of the service has a quick way; the contract may be another's.
 func TestOwnerOfAQueueNeedsTheContractForEachConversation(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)

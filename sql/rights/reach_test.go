@@ -10,8 +10,8 @@ import (
 	"github.com/parley-broker/parley/sql"
 )
 
-// What the server itself says of the installed schema: the interface is everybody's, and each function of it checks
-// at rights itself. So nothing behind it may be within reach.
+// The server's own word about the installed schema: the interface is everybody's, and each function of it checks rights itself. So nothing
+// behind it may be within reach.
 func TestPublicReachesTheInterfaceOnly(t *testing.T) {
 	t.Parallel()
 	cases := []struct{ name, query string }{

@@ -7,7 +7,7 @@ import (
 	"github.com/parley-broker/parley/internal/sqltest"
 )
 
-// Whoever has lost the right to send sends nothing more, whenever the transaction began that remembered the right.
+// A role that has lost the right to send sends nothing more, whenever the transaction began that remembered the right.
 func TestRevokedRightIsNotRememberedByAFirstSendUnderWay(t *testing.T) {
 	t.Parallel()
 	begin := "select parley.begin_and_send('//test/Asker', '//test/Answerer', '//test/Request', 'x', '//test/Work')"
@@ -93,7 +93,7 @@ func TestFirstSendsGoOnWhileARightIsTakenAway(t *testing.T) {
 	}
 }
 
-// What is sent to a service while it moves to another queue is not for the readers of the queue that it has left.
+// Messages that are sent to a service while it moves to another queue are not for the readers of the queue that it has left.
 func TestFirstSendUnderWayFollowsAServiceThatMoves(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"short", "long"} {

@@ -11,7 +11,7 @@ import (
 )
 
 // The bodies of functions are read with the settings of the caller: with standard_conforming_strings off a backslash in a literal is
-// another character. What a function takes and refuses is the same.
+// another character. A function takes and refuses the same.
 func TestRightsChecksReadTheSameWhateverACallerHasSet(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)

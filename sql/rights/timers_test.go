@@ -34,7 +34,7 @@ const (
 		where endpoint_id not in (select e.endpoint_id from parley._p_endpoint as e for update skip locked)`
 )
 
-// What fire_timers fires it holds until the transaction ends.
+// fire_timers holds the conversations whose timers it fires until the transaction ends.
 func TestRightsFireTimersHoldsNothingOfThoseWhoGaveNoRight(t *testing.T) {
 	t.Parallel()
 	b := overdue(t)
@@ -126,7 +126,7 @@ func TestRightsFireTimersLeavesThePoisonOfOtherQueues(t *testing.T) {
 	}
 }
 
-// What a webhook answered may reveal what was sent to it.
+// The answer of a webhook may reveal the message that was sent to it.
 func TestRightsFailedDeliveriesAreShownToOwnersAndAdministrators(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewBroker(t)

@@ -77,7 +77,7 @@ func TestAValidationFunctionHasNotTheRightsOfTheBroker(t *testing.T) {
 		t.Errorf("received %q, want an Error: the function would have run as the owner of the schema", got)
 	}
 	sqltest.Equal(s, 0, "select count(*)::int from m.judged")
-	// What a superuser sets runs as the owner of the schema only when its owner might do that.
+	// A function that a superuser sets runs as the owner of the schema only when its owner might do that.
 	b.Refuses(8402, "select parley.alter_message_type('//m/Judged', 'FUNCTION', 'm.climb(bytea)'::regprocedure)")
 	b.Exec("create function public.trusted(body bytea) returns boolean language sql as 'select true'")
 	b.Exec("select parley.alter_message_type('//m/Judged', 'FUNCTION', 'public.trusted(bytea)'::regprocedure)")
@@ -103,7 +103,8 @@ func TestAValidationFunctionThatGaveItsNameToAnotherIsNotAsked(t *testing.T) {
 			ownTypes(s)
 			b.Exec("create table public.climbed (role name)")
 			b.Afterwards("drop schema if exists old cascade")
-			// What is asked after the function was checked and before it is called does what its owner may do in another session then.
+			// A question that is asked after the function was checked and before it is called does what its owner may do in another session
+			// then.
 			b.Exec(`create or replace function parley._p_keeps_snapshot() returns boolean language plpgsql as $f$
 				declare
 					v_context text;
@@ -148,8 +149,8 @@ func TestAValidationFunctionRunsWhileItsSetterMayActAsItsOwner(t *testing.T) {
 	}
 }
 
-// The setter trusted one role with the bodies. Whoever takes the name of a function that is gone gets none of them, though an administrator,
-// who set it, could act as him.
+// The setter trusted one role with the bodies. A role that takes the name of a function that is gone gets none of them, though an
+// administrator, who set it, could act as it.
 func TestWhoTakesTheNameOfAValidationFunctionSeesNoBody(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewBroker(t)

@@ -55,7 +55,7 @@ func TestConversationThatBothSidesEndAtAStrictLevelIsForgotten(t *testing.T) {
 	}
 }
 
-// Whoever keeps a snapshot that is older than the end of a side does not see all that belongs to it, and leaves it to a later transaction.
+// A session that keeps a snapshot older than the end of a side does not see all that belongs to it, and leaves it to a later transaction.
 func TestOldSnapshotForgetsNoConversationThatHasEndedSince(t *testing.T) {
 	t.Parallel()
 	for _, level := range strictLevels {
@@ -66,7 +66,7 @@ func TestOldSnapshotForgetsNoConversationThatHasEndedSince(t *testing.T) {
 			old := at(b, level)
 			old.Exec("begin")
 			old.Exec("select count(*) from parley._p_endpoint")
-			// Nobody who keeps a snapshot sees this message.
+			// No session that keeps a snapshot sees this message.
 			b.Send(initiator, sqltest.Request, "second")
 			old.End(target)
 			old.Exec("select parley.fire_timers()")

@@ -218,7 +218,7 @@ func TestALeaderThatIsReplacedOnTheWayToTheCallStartsNoReader(t *testing.T) {
 	}
 }
 
-// What the daemon believes does not matter: a session that was allowed to call and does not is ended before another daemon can lead.
+// The daemon's belief does not matter: a session that was allowed to call and does not is ended before another daemon can lead.
 func TestASessionThatIsAllowedToCallAndPausesIsEndedByTheServer(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)

@@ -46,7 +46,7 @@ type queueMonitor struct {
 	tally tally
 }
 
-// sight is what a scan found in a queue.
+// sight is the result of a scan of a queue.
 type sight struct {
 	activationstore.ReceivableQueue
 	asked time.Time

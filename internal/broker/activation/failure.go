@@ -47,7 +47,7 @@ type failure struct {
 	since       time.Time
 	err         error
 	nextAttempt time.Time
-	// What was logged last, so that the same error does not fill the log.
+	// The last error that was logged, so that the same one does not fill the log.
 	logged     string
 	loggedAt   time.Time
 	suppressed int

@@ -127,7 +127,7 @@ func (m *monitor) act(ctx context.Context, now time.Time) (next time.Time, leads
 		m.nextReport = now.Add(reportInterval)
 		m.report(ctx, now)
 	}
-	// What is under way need not be thought of: its answer wakes us.
+	// Statements under way need no thought: their answer wakes us.
 	next = now.Add(notifier.SafetyInterval)
 	times := map[string]time.Time{"list": m.nextList, "scan": m.nextSweep, "report": m.nextReport}
 	if isListening {
@@ -164,7 +164,7 @@ func (m *monitor) act(ctx context.Context, now time.Time) (next time.Time, leads
 // isDue reports whether it is time to ask, and no such question is under way.
 func (m *monitor) isDue(name string, at, now time.Time) bool { return !now.Before(at) && !m.busy[name] }
 
-// ask runs a statement beside the monitor, one of each name at a time. What it returns is done by the monitor itself.
+// ask runs a statement beside the monitor, one of each name at a time. The monitor itself does the work that it returns.
 func (m *monitor) ask(ctx context.Context, name string, statement func(within context.Context) func(now time.Time)) {
 	m.busy[name] = true
 	m.asking.Go(func() {

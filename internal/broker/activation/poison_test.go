@@ -28,7 +28,7 @@ func TestAMessageThatFailsItsReadersIsSetAsideWithTheirError(t *testing.T) {
 	b.awaitDone(20)
 	b.await(`select count(*) = 1 and bool_and(rollbacks = 5 and sqlstate = '22012' and error like '%division by zero%')
 		from parley.poison_conversations where queue_name = 'target'`)
-	// What arrives for it now starts nobody.
+	// A message that arrives for it now starts no reader.
 	b.awaitReaders(0)
 	b.exec("select parley.send(far.conversation_handle, 'DEFAULT', '21'::text) from parley.poison_conversations as p " +
 		"join parley.conversation_endpoints as e using (conversation_handle) " +

@@ -27,7 +27,7 @@ type Queue struct {
 	// Refusal reports why nothing may be started: who said what reads the queue could not do it himself.
 	Refusal string
 
-	// External is what the definition of an external activation says, for the starter of its kind.
+	// External is the definition of an external activation, for the starter of its kind.
 	External json.RawMessage
 }
 
@@ -36,8 +36,8 @@ type Reader interface {
 	// Run returns nil when the reader left because the queue was empty, and an error when it failed; the engine starts
 	// readers of a queue that fails anew after a growing pause. It is called once.
 	//
-	// When ctx ends Run must stop receiving, finish or roll back what it has begun, and return soon: the engine waits for
-	// it, for the time of grace. Whatever Run started has ended when it returns.
+	// When ctx ends Run must stop receiving, finish or roll back what it has begun, and return soon: the engine waits for it, for the time
+	// of grace. Each process that Run started has ended when it returns.
 	Run(ctx context.Context) error
 }
 

@@ -13,7 +13,7 @@ const (
 	countInterval = 5 * time.Second
 )
 
-// tally is what has happened since the last report.
+// tally counts events since the last report.
 type tally struct {
 	started, aborted, limitReached int64
 	activatedAt, emptyAt           time.Time
@@ -23,7 +23,7 @@ type tally struct {
 	last          face
 }
 
-// face is what a monitor shows besides counts.
+// face is the state of a monitor besides its counts.
 type face struct {
 	state    string
 	running  int
@@ -31,7 +31,7 @@ type face struct {
 	err      string
 }
 
-// reportState is what the database knows from us.
+// reportState is the knowledge that the database has from us.
 type reportState struct {
 	gone    []int32
 	tasks   map[taskKey]bool
@@ -167,7 +167,7 @@ func (m *monitor) taskReports(now time.Time) (tasks []activationstore.TaskReport
 	return tasks, keys, changed || m.reported.tasks == nil || len(keys) != len(m.reported.tasks)
 }
 
-// what names what a reader of the queue is.
+// what names the kind of a reader of the queue.
 func (q *queueMonitor) what() string {
 	if q.Kind == KindProcedure {
 		return q.Procedure

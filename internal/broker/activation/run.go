@@ -16,7 +16,7 @@ type run struct {
 	queue  *queueMonitor
 	number int
 	reader Reader
-	// head is what stood at the head of the queue when it was started, as far as known.
+	// head is the head of the queue when the reader was started, as far as known.
 	head  int64
 	began time.Time
 	err   error
@@ -69,7 +69,7 @@ func (m *monitor) start(ctx context.Context, q *queueMonitor, now time.Time) {
 		select {
 		case m.ended <- r:
 		case <-ctx.Done():
-			// Nobody decides on it any more.
+			// No decision depends on it any more.
 			if failure != nil {
 				m.config.Logger.Warn("activation aborted", "number", numberOf(failure, observed.Name), "queue", observed.Name, "error", failure)
 			}

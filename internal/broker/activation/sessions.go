@@ -36,7 +36,7 @@ type session struct {
 	login    string
 	// role is the one that it was connected for: another one may need another login.
 	role string
-	// queue is what it was used for last: the same procedure finds its plans there.
+	// queue is the queue that it was used for last: the same procedure finds its plans there.
 	queue  string
 	since  time.Time
 	logger *slog.Logger

@@ -82,7 +82,7 @@ func TestTimersBehindAPoolerFireToo(t *testing.T) {
 	b.await(timerFired)
 }
 
-// What is pending must not be read to find what is due.
+// A search for due timers must not read the pending ones.
 func TestAmongManyTimersOnlyThoseThatAreDueAreRead(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)

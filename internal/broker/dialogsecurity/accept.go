@@ -65,7 +65,7 @@ func (d *Dialogs) accept(ctx context.Context, db Beginner, arrival transportstor
 	if open, err = d.refuseDowngraded(ctx, db, open, results); err != nil {
 		return nil, err
 	}
-	// What is in clear, and what is known to come from the other side, needs no transaction of ours around.
+	// Runs in clear, and runs known to come from the other side, need no transaction of ours around.
 	isSettled := func(a *arrived) bool { return a.agreed == nil && !a.isDoubtful || a.isBound && a.run.Size == 0 }
 	give := func(db parley.DB, open []*arrived) ([]transportstore.Result, error) {
 		given := transportstore.Arrival{Speaker: arrival.Speaker}
@@ -181,7 +181,7 @@ func (d *Dialogs) open(ctx context.Context, db parley.DB, speaker transportstore
 	}
 	a.salt = h.salt
 	known, ok := d.bindings.get(a.at)
-	// What may begin a dialog is bound by the database each time: one that is known here may be over there, and forgotten.
+	// The database binds a message that may begin a dialog each time: a dialog that is known here may be over there, and forgotten.
 	a.isBound = ok && known == a.from && !a.mayBegin()
 	return "", nil
 }
@@ -297,8 +297,8 @@ func (d *Dialogs) refuseDowngraded(
 	return d.refuse(open, isDowngraded, results, "9727: it came in clear for a dialog that is secured."), nil
 }
 
-// confirmClear makes sure, once runs in clear are accepted, that no dialog of theirs is secured. What makes a dialog secured is
-// committed with its first message, and they were accepted behind that.
+// confirmClear makes sure, once runs in clear are accepted, that no dialog of theirs is secured. The key that makes a dialog secured is
+// committed with its first message, and these runs were accepted behind that.
 func (d *Dialogs) confirmClear(ctx context.Context, tx pgx.Tx, open []*arrived, taken []transportstore.Result) error {
 	var conversations []parley.UUID
 	var isInitiators []bool

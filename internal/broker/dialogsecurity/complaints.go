@@ -42,7 +42,7 @@ func newComplaints(logger *slog.Logger) *complaints {
 	return &complaints{logger: logger, logged: map[string]*complaint{}, warned: map[[fingerprintSize]byte]time.Time{}}
 }
 
-// trouble is what a complaint is about.
+// trouble is the subject of a complaint.
 type trouble bool
 
 const (

@@ -66,7 +66,7 @@ type (
 		conversation parley.UUID
 		isInitiator  bool
 	}
-	// binding is who is at the other side of it; the zero value for one that is in clear.
+	// binding names the broker at the other side of it; the zero value for one that is in clear.
 	binding struct {
 		mode      truststore.SecurityMode
 		principal uint32
@@ -107,7 +107,7 @@ func New(config Config) *Dialogs {
 
 var _ Guard = (*Dialogs)(nil)
 
-// Counts is what a guard has done since it was made.
+// Counts are the counts of a guard since it was made.
 type Counts struct {
 	Sealed, Opened int64 // runs
 	Corrupted      int64 // runs and fragments that could not be opened

@@ -95,7 +95,7 @@ func TestSignerOfADialogActsAsTheOwnerOfItsCertificate(t *testing.T) {
 	}
 }
 
-// What a forwarder changes is discarded and not acknowledged; the message comes when it leaves it alone.
+// A message that a forwarder changes is discarded and not acknowledged; it comes when the forwarder leaves it alone.
 func TestTamperedMessageIsDiscardedAndNotLost(t *testing.T) {
 	t.Parallel()
 	bothModes(t, func(t *testing.T, asker, answerer *side) {

@@ -8,9 +8,9 @@
 // a message costs no operation with a public key. From its secret every call of Seal derives new keys, one for each run, so
 // that a key never meets the same number with another body, not even when a database comes back without its last messages.
 //
-// Who owns the truth. The database: which conversations are secured and how, whose certificates count, who is who. A guard
+// The database owns the truth: which conversations are secured and how, whose certificates count, who is who. A guard
 // keeps secrets and answers in memory, for a second where they can change and as long as it runs where they cannot.
 //
-// What the receiving side opens was written by the side it knows, for this conversation, direction and number. What
-// cannot be opened is discarded, and nobody gets an acknowledgement for it; the sender tries again.
+// A message that the receiving side opens was written by the side it knows, for this conversation, direction and number. A message that
+// cannot be opened is discarded, and its sender gets no acknowledgement; it tries again.
 package dialogsecurity

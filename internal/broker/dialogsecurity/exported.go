@@ -79,8 +79,8 @@ func (e Exported) Text() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: pemType, Headers: headers, Bytes: e.Bytes})
 }
 
-// Import reads what [Exported.Text] has written, and verifies nothing of it. What is in the certificate counts; of the headers
-// the broker instance and the proof are read.
+// Import reads what [Exported.Text] has written, and verifies nothing of it. The data in the certificate count; of the headers the broker
+// instance and the proof are read.
 func Import(text []byte) (e Exported, err error) {
 	block, _ := pem.Decode(text)
 	if block == nil || block.Type != pemType {
@@ -94,7 +94,7 @@ func Import(text []byte) (e Exported, err error) {
 	if !hasInstance && !hasProof {
 		return e, nil
 	}
-	// What cannot be read leaves a proof that is wrong.
+	// A header that cannot be read leaves a proof that is wrong.
 	e.Proof = []byte{}
 	var unread error
 	if e.Instance, unread = parley.ParseUUID(instance); unread == nil {

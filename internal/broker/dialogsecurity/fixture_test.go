@@ -135,7 +135,7 @@ func (s *side) send(handle string, texts ...string) {
 	}
 }
 
-// received is what has come to a side, and where to answer.
+// received is a message that has come to a side, and where to answer.
 type received struct {
 	handle string
 	texts  []string
@@ -176,7 +176,7 @@ func (s *side) speaker() transportstore.Speaker {
 	return speaker
 }
 
-// take gives what is to be transmitted: what was parked, as if its time had come, and what is new.
+// take gives the runs to be transmitted: those that were parked, as if their time had come, and new ones.
 func (s *side) take() []transportstore.Run {
 	s.Helper()
 	s.exec("update parley._p_parked set due_at = now() where due_at < 'infinity'")
@@ -191,7 +191,7 @@ func (s *side) take() []transportstore.Run {
 	return runs
 }
 
-// unacknowledged gives what is in transit, as a daemon does that has just begun.
+// unacknowledged gives the runs in transit, as to a daemon that has just begun.
 func (s *side) unacknowledged() []transportstore.Run {
 	s.Helper()
 	destinations, err := transportstore.ReadDestinations(s.Context(), s.pool)

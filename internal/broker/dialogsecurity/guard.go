@@ -18,9 +18,9 @@ type Beginner interface {
 // Guard stands between a database and the network. Messages between databases of one daemon do not pass it (spec 7.3: inside the
 // server nothing is encrypted). It is safe for concurrent use, and changes nothing that it is given.
 type Guard interface {
-	// Seal prepares runs to leave the server: those of secured dialogs are sealed, others come back as they are. What must not
-	// leave now is in held, not in sealed, with an outcome and a status text for AcknowledgeRuns. Call it again for a run that is
-	// sent again: each sealing is good for one batch and its answer.
+	// Seal prepares runs to leave the server: those of secured dialogs are sealed, others come back as they are. A run that must not leave
+	// now is in held, not in sealed, with an outcome and a status text for AcknowledgeRuns. Call it again for a run that is sent again:
+	// each sealing is good for one batch and its answer.
 	Seal(
 		ctx context.Context, db parley.DB, speaker transportstore.Speaker, runs []transportstore.Run,
 	) (sealed []transportstore.Run, held []Held, err error)

@@ -20,7 +20,7 @@ import (
 //	salt (24): 16 bytes at random, then when it was sealed, in microseconds since 1970;
 //	then in a run without bodies of its own a tag: 16 bytes, or 48 with the sealed digest of a large body
 //
-// What comes before the salt is the agreement; it is the same for many runs.
+// The bytes before the salt are the agreement; it is the same for many runs.
 const (
 	headerVersion = 1
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Whatever comes, the parser takes it apart without a hole, or refuses it.
+// The parser takes any input apart without a hole, or refuses it.
 func FuzzHeader(f *testing.F) {
 	for kind, size := range map[byte]int{kindAnonymous: anonymousSize, kindFull: fullSize, kindKnown: knownSize, 0: 10, 9: 300} {
 		for _, rest := range []int{0, saltSize, saltSize + gcmTagSize, saltSize + digestSize + gcmTagSize, saltSize + 1} {

@@ -141,8 +141,8 @@ func TestLogWarnsOfCertificatesThatExpireSoon(t *testing.T) {
 	}
 }
 
-// A daemon that has just begun knows no dialog. What has come in clear for one that is secured it finds in the database alone, and a first
-// message is one that could bring a second one with it.
+// A daemon that has just begun knows no dialog. For a run that has come in clear it asks the database whether the dialog is secured, and a
+// first message is one that could bring a second one with it.
 func TestRunInClearForASecuredDialogIsRefusedByADaemonThatHasJustBegun(t *testing.T) {
 	t.Parallel()
 	bothModes(t, func(t *testing.T, asker, answerer *side) {

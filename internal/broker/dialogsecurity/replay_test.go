@@ -119,7 +119,7 @@ func TestFirstMessageThatIsReplayedWhileItIsYoungIsRecognised(t *testing.T) {
 		asker.requireOutcomes(asker.transmit(answerer, &forwarder{}, runs), transportstore.Accepted, "")
 		finish(asker, answerer, handle, answerer.expect("pay"))
 		answerer.exec("select parley.fire_timers()")
-		// What is recorded of ended dialogs is kept as long, whatever their age.
+		// Records of ended dialogs are kept as long, whatever their age.
 		answerer.exec("update parley._p_dialog_security set secured_at = secured_at - interval '1 hour', opened_at = opened_at - interval '30 minutes'")
 		_, err := truststore.ForgetDialogs(asker.Context(), answerer.pool, 1000)
 		asker.noError(err)
@@ -142,7 +142,7 @@ func TestFirstMessageThatIsReplayedWhileItIsYoungIsRecognised(t *testing.T) {
 	})
 }
 
-// What counts is the time of a transmission. How long the message has waited before, and how often it was tried, does not.
+// The time of a transmission counts. How long the message has waited before, and how often it was tried, does not.
 func TestFirstMessageThatHasWaitedForDaysIsTaken(t *testing.T) {
 	t.Parallel()
 	bothModes(t, func(_ *testing.T, asker, answerer *side) {
@@ -163,8 +163,8 @@ func TestFirstMessageThatHasWaitedForDaysIsTaken(t *testing.T) {
 	})
 }
 
-// A clock that is ahead would make messages that stay young for longer than their dialogs are remembered. What goes on with a dialog needs
-// no time.
+// A clock that is ahead would make messages that stay young for longer than their dialogs are remembered. A run that goes on with a dialog
+// needs no time.
 func TestClocksOfSendersMayDifferByALittle(t *testing.T) {
 	t.Parallel()
 	bothModes(t, func(_ *testing.T, asker, answerer *side) {
@@ -253,8 +253,7 @@ func TestPartsOfAFirstMessageThatIsReplayedAreNotStored(t *testing.T) {
 	})
 }
 
-// What a daemon remembers of a dialog that its database has forgotten is not enough to begin it: the database would not know that it is
-// secured.
+// A daemon's memory of a dialog that its database has forgotten is not enough to begin it: the database would not know that it is secured.
 func TestDialogThatBeginsIsRecordedAsSecuredWhateverTheDaemonRemembers(t *testing.T) {
 	t.Parallel()
 	bothModes(t, func(_ *testing.T, asker, answerer *side) {

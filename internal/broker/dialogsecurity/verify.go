@@ -49,7 +49,7 @@ func isDelaying(outcome transportstore.Outcome) bool {
 	return outcome == transportstore.Held || outcome == transportstore.Unroutable || outcome == transportstore.Superseded
 }
 
-// delaying is what is left of a result that nobody has signed: a delay, and the reason that it gives. Its author is not known.
+// delaying is the rest of a result that nobody has signed: a delay, and the reason that it gives. Its author is not known.
 func delaying(run *transportstore.Run, result *transportstore.Result) transportstore.Result {
 	if isDelaying(result.Outcome) {
 		return transportstore.Result{

@@ -27,7 +27,7 @@ const (
 type Certificate struct {
 	Fingerprint Fingerprint
 	Leaf        *x509.Certificate
-	// Chain is what peers are shown, in DER: the certificate itself, then what vouches for it.
+	// Chain is the chain that peers are shown, in DER: the certificate itself, then those that vouch for it.
 	Chain [][]byte
 
 	key crypto.Signer

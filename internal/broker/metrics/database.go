@@ -12,7 +12,7 @@ import (
 	metricsstore "github.com/parley-broker/parley/internal/store/metrics"
 )
 
-// Database is what is known of one database.
+// Database holds the figures of one database.
 type Database struct {
 	name   string
 	config Config

@@ -50,7 +50,7 @@ var (
 var statementErrors = prometheus.NewDesc("parley_daemon_statement_errors_total",
 	"Statements of this daemon that failed, by class of SQLSTATE.", []string{"database", "class"}, nil)
 
-// daemonMetrics are what the daemon knows by itself: there even when the database is away.
+// daemonMetrics are the daemon's own numbers: there even when the database is away.
 var daemonMetrics = []metric[state]{
 	family("up", "1 when the figures of the database could be read.", gauge, ofDatabase,
 		func(s state) (float64, bool) { return truth(s.isUp), true }),
@@ -122,7 +122,7 @@ var queueMetrics = []metric[metricsstore.QueueMetrics]{
 		func(q metricsstore.QueueMetrics) (float64, bool) { return float64(q.MaxReaders), q.IsActivated }),
 }
 
-// readerMetrics are what this daemon did for each queue that it has activated.
+// readerMetrics count the work of this daemon for each queue that it has activated.
 var readerMetrics = []metric[readers]{
 	family("readers_running", "Readers that run now.", gauge, ofQueue,
 		func(r readers) (float64, bool) { return float64(r.running), true }),

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-broker/parley/internal/broker/activation"
 )
 
-// readers is what activation did for one queue since the daemon started.
+// readers counts the work of activation for one queue since the daemon started.
 type readers struct {
 	queue   string
 	touched time.Time

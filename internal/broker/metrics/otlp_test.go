@@ -22,7 +22,7 @@ import (
 	"github.com/parley-broker/parley/internal/telemetry"
 )
 
-// collected is what an OpenTelemetry collector was sent, by path.
+// collected holds the bodies that an OpenTelemetry collector was sent, by path.
 type collected struct {
 	mu     sync.Mutex
 	bodies map[string][]byte

@@ -13,7 +13,7 @@ func ofTransport(name, help string, k kind, read func(f transport.Figures) int64
 	return family("transport_"+name, help, k, ofDatabase, func(f transport.Figures) (float64, bool) { return float64(read(f)), true })
 }
 
-// transportMetrics are what this daemon has carried between the database and others. Those of links are of the whole daemon.
+// transportMetrics count the messages that this daemon has carried between the database and others. Those of links are of the whole daemon.
 var transportMetrics = []metric[transport.Figures]{
 	ofTransport("messages_sent_total", "Messages delivered to other databases, those sent again included.", counter,
 		func(f transport.Figures) (sum int64) {

@@ -88,7 +88,7 @@ func (c Call) connect(ctx context.Context) (*tls.Conn, error) {
 	}
 	conn := tls.Client(raw, &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: []string{Protocol}, Certificates: []tls.Certificate{*c.Own.TLS()},
-		// Whose key it is, is what pairing finds out.
+		// Pairing finds out whose key it is.
 		InsecureSkipVerify: true, //nolint:gosec // as stated above
 		VerifyConnection: func(state tls.ConnectionState) error {
 			leaf, _, err := peerOf(state)

@@ -261,7 +261,7 @@ func TestBrokersThatOfferNoDialogCertificatesArePairedWith(t *testing.T) {
 	}
 }
 
-// What is sealed for a role is sealed for one certificate, so a peer must not change which.
+// Messages for a role are sealed for one certificate, so a peer must not change which.
 func TestDialogCertificateIsLeftOutWhereItWouldChangeSomething(t *testing.T) {
 	t.Parallel()
 	a, b, c := newBroker(t, "a"), newBroker(t, "b"), newBroker(t, "c")

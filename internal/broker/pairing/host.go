@@ -141,7 +141,7 @@ func (h *Host) serve(ctx context.Context, conn *tls.Conn, remote string) (name s
 	return "", errors.New("the caller does not keep to the protocol")
 }
 
-// offer is what a database states about itself, with the address of this daemon and the proofs of its certificates.
+// offer is the statement of a database about itself, with the address of this daemon and the proofs of its certificates.
 func (h *Host) offer(ctx context.Context, db parley.DB, bound channel) (offer truststore.PairingOffer, possession proofs, err error) {
 	if offer, err = h.ownOffer(ctx, db); err != nil {
 		return offer, nil, err
@@ -237,7 +237,7 @@ func (h *Host) compare(ctx context.Context, g guest, commitment []byte) (name st
 	return h.await(ctx, g, db, request)
 }
 
-// shown is what people are to see of the database that the caller is going to be paired with: the first one with an open window.
+// shown describes to people the database that the caller is going to be paired with: the first one with an open window.
 func (h *Host) shown(ctx context.Context) *truststore.PairingOffer {
 	for _, db := range h.Databases {
 		if isOpen, err := truststore.IsPairingWindowOpen(ctx, db); err != nil || !isOpen {

@@ -85,7 +85,7 @@ func receive(r io.Reader) (m message, err error) {
 	return m, nil
 }
 
-// parse reads a message from JSON. What newer versions add is passed over.
+// parse reads a message from JSON. Fields that newer versions add are passed over.
 func parse(text []byte) (m message, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	if err := decoder.Decode(&m); err != nil {

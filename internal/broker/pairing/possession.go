@@ -12,7 +12,7 @@ import (
 // proofs are those that a side has the private keys of the certificates in an offer, in the order of the offer.
 type proofs [][]byte
 
-// possessionContext is what a side signs: this connection, both keys, which side it is, and the database that offers. So a proof
+// possessionContext is the text that a side signs: this connection, both keys, which side it is, and the database that offers. So a proof
 // is worth nothing on another connection, of the other side, or for another broker instance.
 func (c channel) possessionContext(who string, instance parley.UUID) []byte {
 	return c.seal(nil, "possession of "+who, instance[:])

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-broker/parley/parleytest"
 )
 
-// liesOfPossession are what a side may send as proofs of its dialog certificate. The first one is the truth.
+// liesOfPossession are proofs of a dialog certificate that a side may send. The first one is the truth.
 var liesOfPossession = []struct {
 	name  string
 	lie   func(bound channel, who string, liar, other *broker, offer *truststore.PairingOffer) proofs

@@ -89,7 +89,7 @@ func TestCertificatesAreNotOfferedWithoutTheMasterKey(t *testing.T) {
 	}
 }
 
-// What unknown peers send as proofs changes nothing but the verdict.
+// Proofs of unknown peers change nothing but the verdict.
 func FuzzPossession(f *testing.F) {
 	f.Add([]byte(`{"offer":{"databases":[{"instance":"11111111-1111-1111-1111-111111111111","certificates":["UEFSTEVZQzE="]}]},` +
 		`"possession":["AA=="]}`))

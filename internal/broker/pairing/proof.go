@@ -41,7 +41,7 @@ func ParseToken(text string) (t Token, err error) {
 	return t, nil
 }
 
-// channel is what both ends of a connection know, and nobody else.
+// channel is the secret that both ends of a connection know, and nobody else.
 type channel struct {
 	material       []byte
 	caller, called identity.Fingerprint
@@ -72,7 +72,7 @@ func (c channel) proofOf(secret []byte, who string) []byte { return c.seal(secre
 // commitment binds the caller to its number without showing it.
 func (c channel) commitment(number []byte) []byte { return c.seal(number, "commitment") }
 
-// code is what people compare.
+// code is the code that people compare.
 func (c channel) code(ofCaller, ofCalled []byte) string {
 	return identity.Words(c.seal(ofCaller, "code", ofCalled)[:codeLength])
 }

@@ -32,7 +32,7 @@ func Outset() Passage {
 	return Passage{HopsRemaining: OutsetHops, TimeToLive: OutsetTimeToLive}
 }
 
-// Batch is what one broker transmits at once.
+// Batch holds the runs that one broker transmits at once.
 type Batch struct {
 	Passage
 
@@ -40,8 +40,8 @@ type Batch struct {
 	Runs    []transportstore.Run
 }
 
-// Deliverer takes messages to a database: the database itself, a link to another server, or a forwarder. It is safe for concurrent
-// use. What it guarantees stands at the head of the package.
+// Deliverer takes messages to a database: the database itself, a link to another server, or a forwarder. It is safe for concurrent use. The
+// head of the package states its guarantees.
 type Deliverer interface {
 	// Deliver brings the runs of a batch to their database and returns one result a run. An error means that the outcome is
 	// unknown: send the batch again later.

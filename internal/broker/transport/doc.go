@@ -5,11 +5,11 @@
 // fragment is a part of a message that is too large to travel in a run; all of its fragments go before the run that stands for it.
 // The passage of a batch records what it has come through: whose link it arrived on, and how much further it may be forwarded.
 //
-// Who owns the truth. The databases at the two ends. The sending one keeps each message until a result reports that the far side has
-// it; the receiving one knows by instance, epoch, term and numbers what is new, what is a duplicate and what is too early. Whatever
-// stands between them keeps nothing that matters: it may lose, repeat, delay and reorder.
+// Owner of the truth: the databases at the two ends. The sending one keeps each message until a result reports that the far side has it;
+// the receiving one knows by instance, epoch, term and numbers what is new, what is a duplicate and what is too early. A part that stands
+// between them keeps nothing that matters: it may lose, repeat, delay and reorder.
 //
-// What every Deliverer guarantees:
+// Guarantees of every Deliverer:
 //   - A result comes from the database that took the run in, or from a broker that knows that none behind it does. It is never made up.
 //   - Results and an error exclude each other. An error means that the outcome is unknown: any part of the batch may have been
 //     taken. Send it again later; nothing is done twice by that.

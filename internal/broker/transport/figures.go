@@ -1,6 +1,6 @@
 package transport
 
-// Figures are what a database has transmitted and taken in since its daemon began, and what the daemon's links are doing.
+// Figures count the messages that a database has transmitted and taken in since its daemon began, and describe the daemon's links.
 type Figures struct {
 	// Messages sent, by priority from 1 at index 0, and those that were taken in, or dropped because nobody here takes them.
 	Sent              [10]int64

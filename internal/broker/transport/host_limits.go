@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// HostOf names who is at the other end of a socket, for limits: an IPv4 address, or the /64 network of an IPv6 address, of which one
-// host has as many addresses as it likes.
+// HostOf names the host at the other end of a socket, for limits: an IPv4 address, or the /64 network of an IPv6 address, of which one host
+// has as many addresses as it likes.
 func HostOf(address net.Addr) string {
 	if address == nil {
 		return ""

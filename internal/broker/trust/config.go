@@ -28,7 +28,7 @@ func (t *Trust) own() (*identity.Certificate, error) {
 	return c, nil
 }
 
-// base is what both sides of a connection have in common.
+// base holds the settings that both sides of a connection have in common.
 func (t *Trust) base() *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,

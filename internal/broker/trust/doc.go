@@ -1,9 +1,9 @@
 // Package trust decides which keys a daemon accepts over the network, and proves its own identity: mutual TLS 1.3.
 //
-// Who owns the truth. The databases that the daemon serves: each has a list of peers, and a link is allowed when one of them trusts
-// the key at its other end. What arrives over the link is judged once more by the database that it is for, which knows roles and
-// revocations of its own. Here is only a copy of the lists, some seconds old at most; while a database is out of reach the copy
-// stays in force, and nothing can reach that database either.
+// The databases that the daemon serves own the truth: each has a list of peers, and a link is allowed when one of them trusts the key
+// at its other end. A message that arrives over the link is judged once more by the database that it is for, which knows roles and
+// revocations of its own. Here is only a copy of the lists, some seconds old at most; while a database is out of reach the copy stays in
+// force, and nothing can reach that database either.
 //
 // How a key is trusted, in this order: it is in a list; a key that is in a list, and valid, has signed it (a rotation), and then
 // it is added to the list; a certificate authority that the operator has named vouches for it. A key that a list has as revoked is

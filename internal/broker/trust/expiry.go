@@ -15,7 +15,7 @@ const (
 	reportInterval = time.Hour
 )
 
-// own is what was reported of the certificate of this broker; only Run uses it.
+// own is the last report about the certificate of this broker; only Run uses it.
 type own struct {
 	warnedAt, reportedAt time.Time
 	warnedOf, reportedOf identity.Fingerprint

@@ -124,7 +124,7 @@ type meeting struct {
 	address              string
 }
 
-// meet lets one broker call another. What only shows when the connection is used shows here: each side sends a byte.
+// meet lets one broker call another. A fault that only shows when the connection is used shows here: each side sends a byte.
 func (b *broker) meet(other *broker) meeting {
 	b.Helper()
 	return meetWith(b.T, other, func(address string, raw net.Conn) (net.Conn, error) {

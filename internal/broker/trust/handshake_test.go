@@ -30,7 +30,7 @@ func TestBrokersThatTrustEachOtherAreLinked(t *testing.T) {
 	}
 }
 
-// What is wrong with the caller; the called broker logs it, and sends no reason to the caller.
+// Faults of the caller; the called broker logs them, and sends no reason to the caller.
 func TestCalledBrokerRefuses(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -100,7 +100,7 @@ func TestCallerThatGoesOnSendingLearnsWhyItIsRefused(t *testing.T) {
 	requireRefusal(t, m.clientErr, trust.Rejected)
 }
 
-// What is wrong with the one who is called.
+// Faults of the called broker.
 func TestCallingBrokerRefuses(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

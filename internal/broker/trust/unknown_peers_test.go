@@ -56,7 +56,7 @@ func dialUnknown(t *testing.T, b *broker, from, protocol string) (*tls.Conn, err
 		Certificates: []tls.Certificate{*certificate(t, identity.Config{Name: "unknown"}).TLS()},
 	})
 	if conn.HandshakeContext(t.Context()) == nil && protocol == trust.LinkProtocol {
-		// What is not let in reads why, and closes.
+		// A broker that is not let in reads why, and closes.
 		_, _ = conn.Read(make([]byte, 1))
 		_ = raw.Close()
 	}

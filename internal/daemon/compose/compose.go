@@ -13,7 +13,7 @@ import (
 	"github.com/parley-broker/parley/internal/postgres"
 )
 
-// Daemon is what a daemon was asked to do. Errors name the flags of the command line.
+// Daemon holds the settings with which a daemon was asked to run. Errors name the flags of the command line.
 type Daemon struct {
 	DSNs []string
 	// ListenDSNs lead to the same databases without a pooler, ProcedureDSNs are the logins of procedures: none, or one for each database,
@@ -70,7 +70,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	return err
 }
 
-// parts gives what the daemon consists of. What a part needs stands before it.
+// parts gives the parts of the daemon. A part stands behind those that it needs.
 func (d *Daemon) parts() []daemon.Part {
 	d.observing.address, d.observing.logger, d.Network.logger = d.HTTP, d.Logger, d.Logger
 	parts := []daemon.Part{&d.observing}

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-broker/parley/internal/broker/activation/webhook"
 )
 
-// External is what the operator lets the databases start outside of themselves; nothing without a word of his.
+// External is the operator's leave for databases to start programs outside of themselves; nothing without a word of his.
 type External struct {
 	Program         program.Permission
 	ProgramDSN      string   // what programs are given; "" for the DSN of their database

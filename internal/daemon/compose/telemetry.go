@@ -18,7 +18,7 @@ import (
 // exportTimeout is how long the last metrics and spans may take when the daemon stops.
 const exportTimeout = 5 * time.Second
 
-// observing is what the daemon reports to monitoring systems, and where: --http.
+// observing is the configuration of the daemon's reports to monitoring systems, and where: --http.
 type observing struct {
 	address string
 	logger  *slog.Logger

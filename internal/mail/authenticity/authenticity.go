@@ -1,4 +1,5 @@
-// Package authenticity verifies what a message says of its origin: SPF, DKIM and DMARC, and writes it as Authentication-Results.
+// Package authenticity verifies the claims of a message about its origin by SPF, DKIM and DMARC, and writes its findings into the field
+// Authentication-Results.
 package authenticity
 
 import (
@@ -11,43 +12,44 @@ import (
 	"github.com/parley-broker/parley/internal/mail/message"
 )
 
-// Check is what becomes of a finding.
+// Check is the action on the finding of a check.
 type Check int
 
-// What becomes of a finding.
+// The actions on a finding.
 const (
-	Record  Check = iota // it stands in Authentication-Results
-	Off                  // nothing is looked up
-	Enforce              // and is followed: of SPF a failure, of DMARC the policy of the domain in From
+	Record  Check = iota // Authentication-Results states it
+	Off                  // the check makes no question to DNS
+	Enforce              // recorded and followed: a failure of SPF, the policy of DMARC of the domain in From
 )
 
-// Checks say what becomes of which finding. DMARC asks what SPF and DKIM have found, so it stands on what they are not asked for.
+// Checks holds the action for each of the three. DMARC judges by the findings of SPF and DKIM. Where one of these is Off, DMARC lacks its
+// finding.
 type Checks struct{ SPF, DKIM, DMARC Check }
 
-// Message is what is verified.
+// Message is the message to verify.
 type Message struct {
 	Checks   Checks
 	Peer     netip.Addr
 	Helo     string
 	Identity string // our name in Authentication-Results
-	Sender   string // of the envelope; nothing for the null sender
+	Sender   string // of the envelope; empty for the null sender
 	Header   message.Header
-	Body     func() io.Reader // behind the header, as often as it is asked for
-	SPF      *SenderVerdict   // as VerifySender gave it, where it was asked
+	Body     func() io.Reader // the bytes behind the header; each call begins anew
+	SPF      *SenderVerdict   // the result of VerifySender, nil where that was not called
 }
 
-// SenderVerdict is what SPF says of a sender.
+// SenderVerdict is the finding of SPF about a sender.
 type SenderVerdict struct {
-	IsRefused  bool // the domain of the sender does not allow the host, and that is enforced
-	IsDeferred bool // DNS did not answer, and that is enforced
+	IsRefused  bool // the domain of the sender does not allow the host, and SPF is enforced
+	IsDeferred bool // DNS did not answer, and SPF is enforced
 	result     *authres.SPFResult
 }
 
-// Verdict is what was found.
+// Verdict is the result for a message.
 type Verdict struct {
 	Field      message.Field   // Authentication-Results
-	Results    json.RawMessage // the same for the store
-	IsRefused  bool            // the policy of the sender's domain is to reject, and is followed
+	Results    json.RawMessage // the findings as the store keeps them
+	IsRefused  bool            // the policy of the domain in From is to reject, and DMARC is enforced
 	IsDeferred bool            // DNS did not answer, and the policy depends on it
 	Quarantine string          // the reason, where the policy is to quarantine
 	Reason     string          // for the reply, where the message is refused or deferred

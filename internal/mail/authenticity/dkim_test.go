@@ -79,7 +79,7 @@ func txt(name, text string) *dns.TXT {
 	return &dns.TXT{Hdr: dns.RR_Header{Name: dns.Fqdn(name), Rrtype: dns.TypeTXT, Class: dns.ClassINET, Ttl: 60}, Txt: pieces(text)}
 }
 
-// results is what the store keeps of a verdict.
+// results are the fields of a verdict that the store keeps.
 type results struct {
 	SPF   string
 	DKIM  []struct{ Result, Domain string }

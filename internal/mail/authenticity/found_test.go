@@ -71,7 +71,8 @@ func TestFieldHasWhatWasVerified(t *testing.T) {
 	}
 }
 
-// What SPF says of a sender refuses or defers him where that is enforced alone, and counts for the message without being asked for once more.
+// SPF's finding about a sender refuses or defers him where that is enforced alone, and counts for the message without being asked for once
+// more.
 func TestSenderIsVerifiedBeforeHisMessage(t *testing.T) {
 	t.Parallel()
 	z := zone{}

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-broker/parley/internal/mail/message"
 )
 
-// Nobody can leave a field that says under our name what we have not found.
+// No sender can leave a field that says under our name a finding that is not ours.
 func FuzzWithoutResults(f *testing.F) {
 	for _, value := range []string{"mx.example.com; spf=pass", "MX.example.com 1; none", "(x)mx.example.com(y) ; x", `"mx.example.com"; x`, "other; spf=pass", "(((", `m\x.example.com;`, "mx.example.com\x1a"} {
 		f.Add(value)
@@ -48,7 +48,7 @@ func (a answers) LookupAddr(context.Context, string) ([]string, error) {
 	return []string{string(a)}, nil
 }
 
-// Whatever a message and the zones of its domains say, there is a verdict, in a field of one line that names us.
+// There is a verdict for each message and each zone of its domains, in a field of one line that names us.
 func FuzzVerify(f *testing.F) {
 	f.Add("From: a@b.example\r\nDKIM-Signature: v=1; a=rsa-sha256; d=b.example; s=s; h=from; bh=x; b=y\r\n\r\n", "v=spf1 ip4:192.0.2.0/24 -all", "a@b.example")
 	f.Add("From: a@b.example, c@d.example\r\nFrom: x\r\n\r\n", "v=DMARC1; p=reject; pct=50; sp=none", "")

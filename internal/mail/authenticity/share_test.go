@@ -1,4 +1,4 @@
-package authenticity // What is drawn is given, which nobody can from outside.
+package authenticity // The permission that is drawn is given, which no outsider can do.
 
 import (
 	"testing"

@@ -238,7 +238,7 @@ func authorDomains(header message.Header) (domains []string, isClear bool) {
 	return domains, len(domains) > 0
 }
 
-// domainOf gives what stands behind the last @, or false where there is none.
+// domainOf gives the text behind the last @, or false where there is none.
 func domainOf(address string) (domain string, hasDomain bool) {
 	i := strings.LastIndexByte(address, '@')
 	return address[i+1:], i >= 0

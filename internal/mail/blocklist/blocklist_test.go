@@ -12,7 +12,7 @@ import (
 	"github.com/parley-broker/parley/internal/mail/receive"
 )
 
-// zone is what DNS has: answers by name.
+// zone holds the answers of DNS by name.
 type zone map[string][]string
 
 func (z zone) LookupHost(_ context.Context, name string) ([]string, error) {

@@ -21,7 +21,7 @@ import (
 // longestName is more than any name has, in bytes.
 const longestName = 64
 
-// UTF8 is what [Lookup] gives for UTF-8 and for ASCII.
+// UTF8 is the charset that [Lookup] gives for UTF-8 and for ASCII.
 var UTF8 = unicode.UTF8
 
 // byName has the names that no registry has, and those whose meaning in mail is another there. Names are as plain gives them.

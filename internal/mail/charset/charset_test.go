@@ -63,7 +63,7 @@ func TestCharsetsAreFoundByTheNamesThatProgramsWrite(t *testing.T) {
 	}
 }
 
-// Whatever is written in them, charsets of seven bits give text, and the same however it comes.
+// Charsets of seven bits give text for any input, and the same however it comes.
 func FuzzSevenBits(f *testing.F) {
 	for _, text := range []string{"Hi Mom -+Jjo--! 1 +- 1", "+", "+A", "+2D3cAA-", "\x1b$)C\x0e>H3g\x0f ok\n\x0e>", "\x1b$", strings.Repeat("+AAAAAAAA", 300)} {
 		f.Add([]byte(text))

@@ -122,7 +122,7 @@ const (
 	designation       = "\x1b$)C"
 )
 
-// shifted gives what stands between SO and SI its high bits.
+// shifted gives the bytes between SO and SI their high bits.
 type shifted struct{ isOut bool }
 
 func (s *shifted) Reset() { s.isOut = false }

@@ -1,5 +1,5 @@
 // Package downgrade makes of a message with bytes above 127 one without, for a host that takes no others: parts become quoted-printable one
-// by one, and words of the header encoded words. What is read of the message stays the same.
+// by one, and words of the header encoded words. A reader gets the same from both messages.
 //
 // Sources: RFC 6152 section 3, RFC 2045 section 6, RFC 2047, RFC 2231.
 package downgrade
@@ -27,14 +27,14 @@ var (
 	ErrStructure = errors.New("its parts are nested too deep, or have too long a header")
 )
 
-// Plan is what is done to a message.
+// Plan lists the changes to a message.
 type Plan struct {
 	// Size is that of what comes of it, in bytes.
 	Size   int64
 	leaves []leaf
 }
 
-// leaf is what stands in a part that has no parts in it.
+// leaf describes the content of a part that has no parts in it.
 type leaf struct{ isEncoded, isUTF8 bool }
 
 // NewPlan reads a message, whose lines end with CRLF, twice. It fails with [ErrAddress], or with what the message cannot be read for.
@@ -56,12 +56,12 @@ func NewPlan(open func() (io.ReadCloser, error)) (*Plan, error) {
 	return plan, nil
 }
 
-// Reader gives what becomes of the message that the plan was made of.
+// Reader gives the converted form of the message that the plan was made of.
 func (p *Plan) Reader(source io.Reader) io.Reader {
 	return &converter{plan: p, source: bufio.NewReaderSize(source, 64<<10), isHeader: true}
 }
 
-// body says what is done to the lines of a body.
+// body names the change to the lines of a body.
 type body int
 
 const (
@@ -224,7 +224,7 @@ func (c *converter) begin() error {
 	return nil
 }
 
-// nextLeaf is what stands in the part that begins. While that is found out, nothing is done to it.
+// nextLeaf is the content of the part that begins. While that is found out, nothing is done to it.
 func (c *converter) nextLeaf() leaf {
 	c.isPart = true
 	if c.isCounting {

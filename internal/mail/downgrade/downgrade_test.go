@@ -14,7 +14,7 @@ import (
 	"github.com/parley-broker/parley/internal/mail/message"
 )
 
-// converted gives what becomes of a message, and requires that it is read in pieces as at once, and is as long as the plan says.
+// converted gives the converted form of a message, and requires that it is read in pieces as at once, and is as long as the plan says.
 func converted(t testing.TB, text string) string {
 	t.Helper()
 	plan, err := downgrade.NewPlan(func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil })
@@ -120,7 +120,7 @@ func TestStructureIsBounded(t *testing.T) {
 	}
 }
 
-// What another implementation reads of a message is the same before and after.
+// Another implementation reads the same from a message before and after.
 func TestMessageIsReadAsBefore(t *testing.T) {
 	t.Parallel()
 	python, err := exec.LookPath("python3")
@@ -158,7 +158,7 @@ print(json.dumps([str(m["subject"]), str(m["from"]), [[p.get_content_type(), p.g
 	}
 }
 
-// Whatever comes, what leaves has no bytes above 127, and is what it was where there were none.
+// The result has no bytes above 127 for any input, and is the input where that has none.
 func FuzzConvert(f *testing.F) {
 	f.Add("Content-Type: multipart/mixed; boundary=o\r\n\r\n--o\r\n\r\n\xff\r\n--o--\r\n")
 	f.Add("From: \"\xfc\\\" (\xfc) <a@b>, x\r\nContent-Type: text/plain; a=\"\xfc\r\n\r\n\xff")

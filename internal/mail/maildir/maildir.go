@@ -105,7 +105,7 @@ func (s Store) mailbox(path string) (*os.Root, error) {
 	return mailbox, err
 }
 
-// path is where in the store the mailbox of an address stands. What could lead out of the store is refused.
+// path is where in the store the mailbox of an address stands. An address that could lead out of the store is refused.
 func (s Store) path(address string) (string, error) {
 	at := strings.LastIndexByte(address, '@')
 	if at <= 0 || at == len(address)-1 {

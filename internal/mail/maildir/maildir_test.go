@@ -201,7 +201,7 @@ type failingReader struct{}
 
 func (failingReader) Read([]byte) (int, error) { return 0, errors.New("the disk is gone") }
 
-// Whoever may write in a mailbox puts a link there in the place of a folder: nothing is written where it leads.
+// A user that may write in a mailbox puts a link there in the place of a folder: nothing is written where it leads.
 func TestLinkInAMailboxDoesNotLeadOutOfIt(t *testing.T) {
 	t.Parallel()
 	for _, place := range []string{"b.example", "b.example/a", "b.example/a/new", "b.example/a/tmp"} {

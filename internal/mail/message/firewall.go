@@ -2,7 +2,7 @@ package message
 
 import "strings"
 
-// The fields in which our own nodes write to each other. Nobody else may set them (header firewall, section 3.3).
+// The fields in which our own nodes write to each other. Other senders may not set them (header firewall, section 3.3).
 const (
 	OrganizationPrefix = "X-Parley-Organization-"
 	ForestPrefix       = "X-Parley-Forest-"

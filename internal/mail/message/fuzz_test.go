@@ -10,7 +10,7 @@ import (
 	"github.com/parley-broker/parley/internal/mail/message"
 )
 
-// Whatever stands in the fields of a message, its envelope has addresses that can stand in a command.
+// The envelope of any message has only addresses that can stand in a command.
 func FuzzAddressees(f *testing.F) {
 	for _, text := range []string{
 		"From: Ann <a@b>\r\nTo: c@d, \"e, f\" <g@h>\r\n\r\n", "Sender: a@b\r\nFrom: c@d, e@f\r\nTo: friends: g@h, i@j;\r\nBcc: k@l\r\n\r\n",
@@ -66,7 +66,7 @@ func FuzzLineEnds(f *testing.F) {
 	})
 }
 
-// What is read out of a parameter can stand in a field and in a database, whatever was written.
+// A value that is read out of a parameter can stand in a field and in a database, however it was written.
 func FuzzXText(f *testing.F) {
 	for _, text := range []string{"a+2Bb", "rfc822;a+20b@c", `utf-8;b\x{FC}c\x{10FFFF}@d`, "a@b"} {
 		f.Add(text)

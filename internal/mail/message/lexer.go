@@ -90,8 +90,8 @@ func atomLength(text string) int {
 	return len(text)
 }
 
-// enclosed gives what stands between a first and a last character, without the backslashes that quote, and the length of all; 0 where it
-// has no end. Where the two characters differ, what is enclosed may enclose others.
+// enclosed gives the text between a first and a last character, without the backslashes that quote, and the length of all; 0 where it has
+// no end. Where the two characters differ, what is enclosed may enclose others.
 func enclosed(text string, first, last byte) (inner string, length int) {
 	var out strings.Builder
 	depth := 1

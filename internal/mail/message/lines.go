@@ -6,7 +6,7 @@ import "bytes"
 // which a signature no longer fits.
 const MaximumLine = 998
 
-// Lines is what has been seen of the lines of a text, in pieces of any size.
+// Lines describes the lines of a text that came in pieces of any size.
 type Lines struct {
 	// Longest is the length of the longest line without its end, in bytes, and IsEightBit whether there were bytes above 127.
 	Longest    int
@@ -32,7 +32,7 @@ func (l *Lines) Add(p []byte) {
 // AreTooLong reports whether a line is longer than lines may be.
 func (l Lines) AreTooLong() bool { return l.Longest > MaximumLine }
 
-// LinesOf is what is to be seen of a text.
+// LinesOf describes the lines of a text.
 func LinesOf(text []byte) (lines Lines) {
 	lines.Add(text)
 	return lines

@@ -11,7 +11,7 @@ type Mailbox struct {
 	Address Address
 }
 
-// Mailboxes is what was read of a field of addresses.
+// Mailboxes is the content of a field of addresses.
 type Mailboxes struct {
 	List []Mailbox
 	// Unread are entries in which no address can be read, each without its comments.

@@ -74,7 +74,7 @@ func TestAnAddressIsOneByWhateverWayItComes(t *testing.T) {
 	}
 }
 
-// Whatever stands in a field of addresses, what is read of it can stand in an envelope and in a database.
+// An address that is read from any field of addresses can stand in an envelope and in a database.
 func FuzzMailboxes(f *testing.F) {
 	for _, field := range []string{
 		`Eva (at (the) shop) <eva(x)@b>, a@b <c@d>, "x" . y @ z`, "friends: a@b, c@d;, <@a,@b:c@d>", `"a, (b <c@d`, "a@b c@d; Eva e@f", "=?utf-8?q?=0d=0a,?= <a@b>", "'a@b', <mailto:c@d>,[x]@[y",
@@ -123,7 +123,7 @@ func TestListsOfAddressesTakeTimeByTheirLength(t *testing.T) {
 	}
 }
 
-// Whatever is read as a date is one that a database takes.
+// Each date that is read is one that a database takes.
 func FuzzDate(f *testing.F) {
 	for _, date := range []string{"Fri, 21 Nov 97 09(x):55 : 06.5 GMT+02:00", "Nov 21 9:55 1997", "1-Jan-0001 0:0 +2359", "31 dec 9999 23:59:60 -2359"} {
 		f.Add(date)

@@ -199,7 +199,7 @@ func TestPriorityIsReadFromAnyField(t *testing.T) {
 	}
 }
 
-// What one parser cannot read another may show: a restriction on authors must see it.
+// Another parser may show a field that this one cannot read: a restriction on authors must see it.
 func TestAuthorsThatCannotBeReadAreNoEmptyGroup(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Trace is what a Received field says of one hop.
+// Trace is the content of a Received field about one hop.
 type Trace struct {
 	Helo, PeerName string
 	Peer           netip.Addr
@@ -98,7 +98,7 @@ func Token() string {
 	return hex.EncodeToString(token[:])
 }
 
-// Completed gives a header that has a Message-Id and a Date, as submission adds them. What is there and is broken is replaced.
+// Completed gives a header that has a Message-Id and a Date, as submission adds them. A field that is there and is broken is replaced.
 func (h Header) Completed(host string, now time.Time) Header {
 	if !isMessageID(h.MessageID()) {
 		h = append(h.Without(func(f Field) bool { return f.Is("Message-Id") }), NewField("Message-Id", NewMessageID(host)))

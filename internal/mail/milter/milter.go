@@ -23,7 +23,7 @@ type Filter struct {
 	Name             string
 	Network, Address string // tcp and host:port, or unix and a path
 	Timeout          time.Duration
-	// Default is what becomes of messages while the milter is out of reach, or fails; nothing means TempFail.
+	// Default is the fate of messages while the milter is out of reach, or fails; nothing means TempFail.
 	Default Default
 	Log     *slog.Logger
 	// Dial connects; nil means that of the network.
@@ -32,10 +32,10 @@ type Filter struct {
 	isOld atomic.Bool // the milter speaks an old version of the protocol, which cannot change the sender
 }
 
-// Default is what becomes of messages without their milter.
+// Default is the fate of messages without their milter.
 type Default string
 
-// What may become of messages without their milter.
+// The fates of messages without their milter.
 const (
 	TempFail   Default = "TEMPFAIL"
 	Reject     Default = "REJECT"
@@ -51,7 +51,7 @@ func New(name, network, address string, timeout time.Duration, without Default, 
 	return &Filter{Name: name, Network: network, Address: address, Timeout: timeout, Default: without, Log: log}
 }
 
-// actions are what a milter may do.
+// actions are the actions that a milter may take.
 const actions = milter.OptAddHeader | milter.OptAddRcpt |
 	milter.OptRemoveRcpt | milter.OptChangeBody | milter.OptChangeHeader | milter.OptQuarantine
 
@@ -134,7 +134,7 @@ func (s *session) handle(event receive.Event, e *receive.Exchange) receive.Verdi
 	return verdict
 }
 
-// broken is the verdict on events behind a failure. What was refused at MAIL has no more of them, and what was not goes through all.
+// broken is the verdict on events behind a failure. A message that was refused at MAIL has no more of them, and any other goes through all.
 func (s *session) broken(event receive.Event) receive.Verdict {
 	if event < receive.SenderGiven || event > receive.BeforeQueue {
 		return receive.Verdict{}

@@ -43,7 +43,7 @@ const (
 	ModeNone    = "none"
 )
 
-// Policy is what a domain asks.
+// Policy is the policy of a domain.
 type Policy struct {
 	// ID is its number in the zone; Mode is enforce, testing or none.
 	ID, Mode string

@@ -6,7 +6,7 @@ type Error struct {
 	Permanent bool
 	// Enhanced is the status code of RFC 3463.
 	Enhanced string
-	// Text says what is wrong, for people.
+	// Text describes the fault, for people.
 	Text  string
 	cause error
 }

@@ -1,4 +1,4 @@
-package nexthop // What is kept is not exported.
+package nexthop // Kept answers are not exported.
 
 import (
 	"fmt"

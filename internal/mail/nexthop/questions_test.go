@@ -55,7 +55,8 @@ func record(t *testing.T, text string) dns.RR {
 	return parsed
 }
 
-// What is asked says that we want to know whether an answer is signed (RFC 4035 section 3.2.1, RFC 6840 section 5.7), and how large one may be.
+// Each question says that we want to know whether an answer is signed (RFC 4035 section 3.2.1, RFC 6840 section 5.7), and how large one may
+// be.
 func TestQuestionAsksForSignatures(t *testing.T) {
 	t.Parallel()
 	var wrong atomic.Pointer[string]

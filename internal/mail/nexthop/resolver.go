@@ -26,7 +26,7 @@ const (
 	maximumAliases = 8
 )
 
-// Config says whom to ask. The zero value asks the name servers of the machine.
+// Config names the servers to ask. The zero value asks the name servers of the machine.
 type Config struct {
 	// Servers are the name servers, as host:port; none means those of /etc/resolv.conf.
 	Servers []string
@@ -53,7 +53,7 @@ type question struct {
 	kind uint16
 }
 
-// answer is what is known about a question. An answer without records says that there are none.
+// answer is the answer to a question, as far as known. An answer without records says that there are none.
 type answer struct {
 	records []dns.RR
 	// exists is false when the name has no records of any type.

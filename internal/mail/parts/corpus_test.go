@@ -13,7 +13,7 @@ import (
 	"github.com/parley-broker/parley/internal/mail/parts/corpus"
 )
 
-// fieldsOf gives what was read in the form of the corpus.
+// fieldsOf gives the fields of a message in the form of the corpus.
 func fieldsOf(m *parts.Message) map[string]string {
 	fields := map[string]string{
 		"subject": m.Subject, "in_reply_to": strings.Join(m.InReplyTo, " "), "references": strings.Join(m.References, " "),

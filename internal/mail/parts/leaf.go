@@ -117,7 +117,7 @@ func (m *Message) endLeaf(l *leaf, isAtBoundary bool) {
 	}
 }
 
-// textOf gives what was kept of a leaf as text.
+// textOf gives the kept part of a leaf as text.
 func (m *Message) textOf(l *leaf) string {
 	text, problem := toUTF8(l.kept, l.part.Charset, l.isCut)
 	if problem != "" {
@@ -131,7 +131,7 @@ func (m *Message) textOf(l *leaf) string {
 	return text
 }
 
-// toUTF8 gives bytes of a charset as text, and what was wrong with them. What was cut off may end in the middle of a character.
+// toUTF8 gives bytes of a charset as text, and what was wrong with them. Bytes that were cut off may end in the middle of a character.
 func toUTF8(body []byte, name string, isCut bool) (text, problem string) {
 	decoded := body
 	if !isUTF8(name) {

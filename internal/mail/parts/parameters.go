@@ -150,7 +150,7 @@ func valueOf(text string) string {
 	return strings.Trim(text, " \t\"")
 }
 
-// afterComments gives what stands behind the blanks and the comments that a text begins with.
+// afterComments gives the text behind the blanks and the comments with which it begins.
 func afterComments(text string) string {
 	for {
 		text = strings.TrimLeft(text, " \t")

@@ -66,7 +66,7 @@ type Parsed struct {
 	Problems []Problem `json:"problems,omitempty"`
 }
 
-// Message is what was read. Its texts are valid UTF-8 without NUL.
+// Message is the content of a message. Its texts are valid UTF-8 without NUL.
 type Message struct {
 	Subject     string     `json:"subject,omitempty"`
 	From        []Address  `json:"from,omitempty"`

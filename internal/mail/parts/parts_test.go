@@ -29,7 +29,7 @@ func read(t *testing.T, text string) *parts.Message {
 	return m
 }
 
-// outline says what was read in one line: state and problems, text and HTML, and each attachment.
+// outline describes a message in one line: state and problems, text and HTML, and each attachment.
 func outline(m *parts.Message) string {
 	var said []string
 	said = append(said, m.Parsed.State)
@@ -116,7 +116,7 @@ var readings = []struct{ name, text, want string }{
 	{"no body", "Subject: x\n", `COMPLETE; text(1)=""`},
 	{"nothing", "", `COMPLETE; text(1)=""`},
 	{"a header that ends in the middle", "Subject: x\nno field\n\nbody", `COMPLETE; text(1)="no field\n\nbody"`},
-	// What is not as the standards say.
+	// Deviations from the standards.
 	{"no end", "Content-Type: multipart/mixed; boundary=b\n\n--b\n\none", `DAMAGED; UNCLOSED; text(1)="one"`},
 	{
 		"an inner part without an end", "Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: multipart/mixed; boundary=c\n\n--c\n\none\n--b\n\ntwo\n--b--",
@@ -202,7 +202,7 @@ func TestMessagesAreReadWhateverTheyAre(t *testing.T) {
 	}
 }
 
-// Whatever a message is, what was read is JSON that a database takes, within the limits, and each part is where it says.
+// The content of any message is JSON that a database takes, within the limits, and each part is where it says.
 func FuzzRead(f *testing.F) {
 	for _, c := range readings {
 		if len(c.text) < 10_000 {
@@ -289,7 +289,7 @@ func TestMessageIDs(t *testing.T) {
 	}
 }
 
-// Whatever stands in a field, its ids are pieces of it, in their order, within the limit.
+// The ids of any field are pieces of it, in their order, within the limit.
 func FuzzMessageIDs(f *testing.F) {
 	for _, field := range []string{"<1@x> (a (b) <2@x>) \"<3@x>\" <4@x>", "((((<", `"\`, "<<>>"} {
 		f.Add(field)

@@ -101,7 +101,7 @@ func (d *dovecot) give(folder string) {
 	}
 }
 
-// fetch gives what Dovecot finds in a mailbox.
+// fetch gives the messages that Dovecot finds in a mailbox.
 func (d *dovecot) fetch(name, fields string) string {
 	d.t.Helper()
 	out, err := exec.CommandContext(d.t.Context(), "doveadm", "-c", d.configuration, "fetch", "-u", name, fields, "mailbox", "INBOX").CombinedOutput()

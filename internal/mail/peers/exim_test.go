@@ -70,7 +70,7 @@ begin retry
 	h.await("Exim", func() bool { return isListening(t.Context(), address) })
 }
 
-// What we send to Exim comes back from it, because it has the address as an alias of ours. It sends in chunks (BDAT), unlike Postfix.
+// Mail that we send to Exim comes back from it, because it has the address as an alias of ours. It sends in chunks (BDAT), unlike Postfix.
 func TestEximRelaysToUsAndFromUs(t *testing.T) {
 	t.Parallel()
 	path := program(t, "exim4", "PARLEY_TEST_REQUIRE_EXIM")

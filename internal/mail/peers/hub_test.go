@@ -216,7 +216,7 @@ func (h *hub) awaitEmpty() {
 	})
 }
 
-// run starts a program of another and stops it when the test ends. What it printed is logged where the test failed.
+// run starts a program of another and stops it when the test ends. Its output is logged where the test failed.
 func run(t *testing.T, command *exec.Cmd) {
 	t.Helper()
 	output, ended := &logtest.Log{}, make(chan struct{})

@@ -130,7 +130,7 @@ func (p *postfix) sendmail(text string, arguments ...string) {
 	}
 }
 
-// What we send to Postfix comes back from it, because it has the address as an alias of ours.
+// Mail that we send to Postfix comes back from it, because it has the address as an alias of ours.
 func TestPostfixRelaysToUsAndFromUs(t *testing.T) {
 	t.Parallel()
 	peer := newPostfix(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/parley-broker/parley/internal/mail/parts/corpus"
 )
 
-// fieldsOf gives what was read of a message by the names of fields that all readers have.
+// fieldsOf gives the fields of a message by the names that all readers have.
 func fieldsOf(m *parts.Message) map[string]string {
 	fields := map[string]string{
 		"subject": m.Subject, "date": "", "in_reply_to": strings.Join(m.InReplyTo, " "), "references": strings.Join(m.References, " "), "text": "", "html": "",

@@ -33,7 +33,7 @@ func TestFileOfOthersDoesNotOriginateHere(t *testing.T) {
 	}
 }
 
-// What the message needs of hosts is found in it: letters beyond ASCII in an address or the header, and bytes above 127 in its body.
+// The message's demands on hosts are found in it: letters beyond ASCII in an address or the header, and bytes above 127 in its body.
 func TestFileSaysWhatItsMessageNeeds(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

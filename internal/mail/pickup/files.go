@@ -87,7 +87,7 @@ func (b files) open(name string) (file *os.File, info fs.FileInfo, err error) {
 	return file, info, nil
 }
 
-// clash is what rename puts behind a name that is taken.
+// clash is the text that rename puts behind a name that is taken.
 var clash = regexp.MustCompile(`(~[0-9]{19,20})+$`)
 
 // rename gives a file another ending, and a time where there is such a file.
@@ -118,7 +118,8 @@ func (b files) isSame(one, other string) bool {
 	return errFirst == nil && errSecond == nil && os.SameFile(first, second)
 }
 
-// mark is what begin puts behind the name of a file: it is of this file alone, whatever others have its name, its text and its time.
+// mark is the text that begin puts behind the name of a file: it is of this file alone, whatever others have its name, its text and its
+// time.
 var mark = regexp.MustCompile(`~[A-Z2-7]{26}$`)
 
 // longestName is how many bytes the name of a file may have.
@@ -129,7 +130,7 @@ func (b files) begin(name string) (begun string, err error) {
 	behind := "~" + rand.Text() + working
 	stem := strings.TrimSuffix(name, filepath.Ext(name))
 	begun = stem[:min(len(stem), longestName-len(behind))] + behind
-	// Nobody knows the new name before, so that no other file has it.
+	// No process knows the new name before, so that no other file has it.
 	if err := b.root.Rename(name, begun); err != nil {
 		return "", fmt.Errorf("rename a message file: %w", err)
 	}
@@ -155,7 +156,7 @@ func (b files) hold(name string) (file *os.File, info fs.FileInfo, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	// Who held it until now may have finished it since it was opened.
+	// The process that held it until now may have finished it since it was opened.
 	if lock(file) {
 		if named, err := b.root.Lstat(name); err == nil && os.SameFile(info, named) {
 			return file, info, nil

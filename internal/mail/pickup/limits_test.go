@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What holds where an administrator says nothing is what the documentation says (docs/mail/receiving.md).
+// The limits that hold where an administrator sets none are those of the documentation (docs/mail/receiving.md).
 func TestLimitsThatHoldUnlessOthersAreSet(t *testing.T) {
 	t.Parallel()
 	type limits struct {

@@ -148,8 +148,8 @@ func (f *Folder) mayTake(now time.Time) bool {
 	return true
 }
 
-// take submits a file: it is renamed, submitted and deleted. A file that cannot be a message is set aside under another ending; one that
-// is a message, but more than is taken, is submitted for a report to its sender alone. What another process has in its hands is left to it.
+// take submits a file: it is renamed, submitted and deleted. A file that cannot be a message is set aside under another ending; one that is
+// a message, but more than is taken, is submitted for a report to its sender alone. A file that another process works on is left to it.
 func (f *Folder) take(box files, name string) (isDone bool) {
 	log := f.Log.With("folder", f.Path, "file", name)
 	begun := name
@@ -191,7 +191,7 @@ func (f *Folder) take(box files, name string) (isDone bool) {
 	}
 }
 
-// fileError is what is wrong with a file, and stays wrong.
+// fileError is a fault of a file that stays.
 type fileError struct{ err error }
 
 func (e *fileError) Error() string { return e.err.Error() }

@@ -23,7 +23,7 @@ type store struct {
 	got  []message.Envelope
 	text []string
 	err  error
-	// isAnswerLost has what is stored reported as not stored.
+	// isAnswerLost has a stored message reported as not stored.
 	isAnswerLost bool
 }
 
@@ -145,7 +145,7 @@ func TestFileThatIsNoMessageIsSetAside(t *testing.T) {
 	}
 }
 
-// What is more than is taken is a message all the same, whose sender gets a report; without a sender there is nobody to report to.
+// A file with more than is taken is a message all the same, whose sender gets a report; without a sender there is nobody to report to.
 func TestFileThatCannotBeDeliveredIsReportedAndDeleted(t *testing.T) {
 	t.Parallel()
 	large := "\n\n" + strings.Repeat("x", 2000)

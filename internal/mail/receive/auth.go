@@ -20,7 +20,7 @@ const (
 	mechanismScramPlus = "SCRAM-SHA-256-PLUS"
 )
 
-// mechanisms gives what the peer may authenticate with now.
+// mechanisms lists the mechanisms with which the peer may authenticate now.
 func (c *connection) mechanisms() (offered []string) {
 	if c.server.Credentials == nil || c.user != "" || c.tls == nil && !c.connector.IsClearAuth {
 		return nil
@@ -33,7 +33,7 @@ func (c *connection) mechanisms() (offered []string) {
 	return offered
 }
 
-// channelBinding gives what ties SCRAM to this TLS connection: the exporter of TLS 1.3, or nil.
+// channelBinding gives the value that ties SCRAM to this TLS connection: the exporter of TLS 1.3, or nil.
 func (c *connection) channelBinding() *scram.ChannelBinding {
 	if c.tls == nil || c.tls.Version < tls.VersionTLS13 {
 		return nil
@@ -193,8 +193,8 @@ func (c *connection) verifyPassword(user, password string) error {
 	return nil
 }
 
-// isLockedMeanwhile reports whether failures of others have locked the source or the account while a password was verified. Who guesses on
-// many connections at the same time gets no more attempts for that; a right guess is answered like a wrong one.
+// isLockedMeanwhile reports whether failures of others have locked the source or the account while a password was verified. A peer that
+// guesses on many connections at the same time gets no more attempts for that; a right guess is answered like a wrong one.
 func (c *connection) isLockedMeanwhile(user string) bool {
 	return !c.server.accounts.mayAuthenticate(user, c.source, time.Now())
 }

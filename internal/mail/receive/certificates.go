@@ -60,7 +60,7 @@ func (c *Certificates) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
 	return c.loaded[0], nil
 }
 
-// Reload reads the files that have changed. What cannot be read stays as it was.
+// Reload reads the files that have changed. A file that cannot be read leaves its certificate as it was.
 func (c *Certificates) Reload() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/parley-broker/parley/internal/mail/message"
 )
 
-// handle answers a command by itself, or reports that it is for the library. What the library gets has its place in the order of commands,
-// and an address that is one.
+// handle answers a command by itself, or reports that it is for the library. A command that the library gets has its place in the order of
+// commands, and an address that is one.
 func (w *wire) handle(line string) (isForLibrary bool) {
 	verb, argument, _ := strings.Cut(line, " ")
 	verb, argument = strings.ToUpper(verb), strings.TrimSpace(argument)
@@ -45,7 +45,7 @@ func (w *wire) handle(line string) (isForLibrary bool) {
 	return false
 }
 
-// refusal is what is wrong with the place of a command among the others.
+// refusal is the fault in the place of a command among the others.
 func (w *wire) refusal(verb, argument string) *Reply {
 	s := w.session
 	switch verb {
@@ -120,7 +120,7 @@ func (w *wire) handlePath(argument, keyword string, prepare func(address message
 	w.fed = []byte(w.verb + " " + keyword + path + parameters + "\r\n")
 }
 
-// handleChunk takes a chunk of a message. What cannot be read ends the connection: nobody knows where the next command begins.
+// handleChunk takes a chunk of a message. A command that cannot be read ends the connection: nobody knows where the next command begins.
 func (w *wire) handleChunk(argument string) {
 	words := strings.Fields(argument)
 	isLast := len(words) == 2 && strings.EqualFold(words[1], "LAST")

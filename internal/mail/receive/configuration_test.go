@@ -8,7 +8,8 @@ import (
 	"github.com/parley-broker/parley/internal/mail/receive"
 )
 
-// What a connector needs, and what no two may share. Beside the connector there is another, on the same binding for all peers.
+// The settings that a connector needs, and those that no two may share. Beside the connector there is another, on the same binding for all
+// peers.
 func TestConfigurationThatIsNotWhatItSeemsIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

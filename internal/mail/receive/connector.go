@@ -14,7 +14,7 @@ import (
 	"github.com/parley-broker/parley/internal/mail/message"
 )
 
-// TLSMode says what a connector does about TLS.
+// TLSMode is the mode of TLS of a connector.
 type TLSMode string
 
 // The modes of section 3.4. With Implicit of the connector, TLS begins before the first byte whatever the mode.
@@ -90,7 +90,7 @@ type Limits struct {
 // RateSource is whose messages a rate counts.
 type RateSource int
 
-// What one source of messages is. Who is not authenticated counts by address.
+// The definition of one source of messages. A peer that is not authenticated counts by address.
 const (
 	RateOfAddress RateSource = iota
 	RateOfUser
@@ -164,7 +164,7 @@ type Configuration struct {
 	RoutedDomains []string
 }
 
-// User is what holds for somebody who has authenticated.
+// User holds the settings for somebody who has authenticated.
 type User struct {
 	Senders           []string // addresses and domains that he may send as, "*" for all; none means the domains that are ours
 	MessagesPerMinute int

@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// lines is what was wrong with the lines of a message.
+// lines are the faults of the lines of a message.
 type lines struct {
 	isBare    bool // a CR or LF stood alone
 	isTooLong bool
@@ -17,7 +17,7 @@ type lines struct {
 const textLineMax = 10_000
 
 // readData reads message data up to the final dot, and writes it to sink with dots unstuffed. Only CRLF ends a line, and only CRLF.CRLF the
-// data, whatever else resembles it. What sink returns does not stop the reading: the peer gets its reply behind the final dot.
+// data, whatever else resembles it. An error of sink does not stop the reading: the peer gets its reply behind the final dot.
 func readData(in *bufio.Reader, sink io.Writer, limits Limits) (found lines, err error) {
 	isLineStart, isContinued, hadCR := true, false, false
 	var sinkErr error

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// What is taken together is what reading line by line would pass on as it is; it ends before the first line that is different, so that no byte
-// is read for it again and again.
+// The bytes taken together are those that reading line by line would pass on as they are; they end before the first line that is different,
+// so that no byte is read for it again and again.
 func TestPlainLinesEndBeforeTheFirstThatIsNot(t *testing.T) {
 	t.Parallel()
 	for data, want := range map[string]string{

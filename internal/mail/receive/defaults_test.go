@@ -8,7 +8,7 @@ import (
 	"github.com/parley-broker/parley/internal/mail/receive"
 )
 
-// What holds where an administrator says nothing is what the documentation says (mail-receiving.md).
+// The limits that hold where an administrator sets none are those of the documentation (mail-receiving.md).
 func TestLimitsThatHoldUnlessAnotherIsSet(t *testing.T) {
 	t.Parallel()
 	want := receive.Limits{
@@ -37,7 +37,7 @@ func TestLimitsThatHoldUnlessAnotherIsSet(t *testing.T) {
 	}
 }
 
-// Who may do what where an administrator says nothing.
+// The rights that hold where an administrator grants none.
 func TestRightsThatHoldUnlessOthersAreGiven(t *testing.T) {
 	t.Parallel()
 	all := map[string]receive.Rights{

@@ -136,7 +136,7 @@ func TestNamesOfUsersAreBounded(t *testing.T) {
 	}
 }
 
-// What a proxy says of its client, by either version; what is no such header, or one that is cut off or too long, is none.
+// The proxy's statement about its client, by either version; a header that is none, or is cut off or too long, is no statement.
 func TestHeaderOfAProxyIsRead(t *testing.T) {
 	t.Parallel()
 	const signature = "\r\n\r\n\x00\r\nQUIT\n"

@@ -1,6 +1,6 @@
 package receive
 
-// RightsOf is what a peer of these groups may do on a connector.
+// RightsOf gives the rights of a peer of these groups on a connector.
 func RightsOf(c *Connector, groups []Group, user string) Rights { return c.rightsOf(groups, user) }
 
 // ReadProxyHeader reads the header of a proxy.

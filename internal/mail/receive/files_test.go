@@ -13,7 +13,7 @@ import (
 	"github.com/parley-broker/parley/internal/mail/receive"
 )
 
-// Who may configure mail may name any path: none of them keeps the daemon waiting or fills its memory, and the error shows nobody what is
+// An administrator of mail may name any path: none of them keeps the daemon waiting or fills its memory, and the error shows nobody what is
 // there. Certificates and authorities are read of regular files alone.
 func TestConfiguredFileIsARegularOneOfBoundedSize(t *testing.T) {
 	t.Parallel()
@@ -59,7 +59,7 @@ func TestConfiguredFileIsARegularOneOfBoundedSize(t *testing.T) {
 	// A device without an end, where the operator has permitted even that.
 	_, err = receive.LoadAuthorities(permit(t, "/dev"), "/dev/zero")
 	requireText(t, err, "/dev/zero", " cannot be read")
-	// What he has not permitted is not read: not as what it is, and not behind a link.
+	// A file that he has not permitted is not read: not by its own name, and not behind a link.
 	if err := os.Symlink(good.Certificate, in("link")); err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func NewReply(code, subject, detail int, text string) *Reply {
 	return &Reply{Code: code, EnhancedCode: smtp.EnhancedCode{code / 100, subject, detail}, Message: text}
 }
 
-// Event is what a filter is asked about, in the order of section 3.6.
+// Event is a question to a filter, in the order of section 3.6.
 type Event int
 
 // The events of a session.
@@ -39,7 +39,7 @@ const (
 	Disconnected
 )
 
-// Action is what a filter decides.
+// Action is the decision of a filter.
 type Action int
 
 // The actions of a verdict.
@@ -57,12 +57,12 @@ type Verdict struct {
 	Reply  *Reply
 	Reason string
 	Delay  time.Duration // before the reply, whatever the action: a tarpit
-	// Filter is who says so, and Changes what it has changed of the message, such as "header", for the record.
+	// Filter names the filter that decides, and Changes its changes of the message, such as "header", for the record.
 	Filter  string
 	Changes []string
 }
 
-// Exchange is what a filter sees of a session, and where it changes envelope, header and body.
+// Exchange is the session as a filter sees it, and where it changes envelope, header and body.
 type Exchange struct {
 	Peer            netip.AddrPort
 	PeerName        string
@@ -81,7 +81,7 @@ type Exchange struct {
 
 // Filter takes part in sessions. It is used by many of them at a time.
 type Filter interface {
-	// Session gives what takes part in one session, which is used by one goroutine at a time, or nil to stay out of it. An error is
+	// Session gives the filter's part in one session, which is used by one goroutine at a time, or nil to stay out of it. An error is
 	// answered with 451 4.7.1 at MAIL FROM.
 	Session(ctx context.Context) (FilterSession, error)
 }
@@ -107,23 +107,23 @@ const (
 	OwnNode
 )
 
-// Pressure is what holds for MAIL FROM just now.
+// Pressure is the decision for MAIL FROM just now.
 type Pressure struct {
 	Delay     time.Duration
 	IsRefused bool // with 452 4.3.1
 }
 
-// Governor says what a class of peers meets at MAIL FROM (section 14.3). isOurSender is set for senders in the accepted domains, who pass
-// at Medium.
+// Governor gives the decision that a class of peers meets at MAIL FROM (section 14.3). isOurSender is set for senders in the accepted
+// domains, who pass at Medium.
 type Governor interface {
 	Pressure(class PeerClass, isOurSender bool) Pressure
 }
 
-// Directory knows our recipients and senders. What it cannot find out is an error, and has the peer try again later.
+// Directory knows our recipients and senders. A fact that it cannot find out is an error, and has the peer try again later.
 type Directory interface {
 	// Recipient gives nil for a recipient that is taken, or the reply for one that is not.
 	Recipient(ctx context.Context, asked RecipientQuery) (*Reply, error)
-	// Sender gives what holds for a sender in our domains; numbers are 0 where nothing does.
+	// Sender gives the settings for a sender in our domains; numbers are 0 where nothing holds.
 	Sender(ctx context.Context, sender message.Address) (bytes int64, recipients int, err error)
 }
 

@@ -236,7 +236,7 @@ func TestCopiesOfAMessageHaveOneIdentity(t *testing.T) {
 	}
 }
 
-// What is inside of a message is no concern of receiving: it is taken as it is, however deep.
+// The inside of a message is no concern of receiving: it is taken as it is, however deep.
 func TestPartsOfAMessageAreNotRead(t *testing.T) {
 	t.Parallel()
 	f := start(t, nil, internet())

@@ -62,7 +62,7 @@ func (s *Server) filterWith(ctx context.Context, c *connection, event Event, tx 
 	return nil, Verdict{}
 }
 
-// filtered is what a filter did to a message, as tracking has it.
+// filtered is the work of a filter on a message, as tracking has it.
 type filtered struct {
 	Filter  string   `json:"filter,omitempty"`
 	Action  string   `json:"action"` // CHANGE, QUARANTINE or DISCARD

@@ -56,7 +56,7 @@ func FuzzData(f *testing.F) {
 	})
 }
 
-// What a connector normalizes has no bare line end left.
+// Messages that a connector normalizes have no bare line end left.
 func FuzzNormalizedData(f *testing.F) {
 	f.Add([]byte("a\nb\rc\r\r\n.\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {

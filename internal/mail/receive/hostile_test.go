@@ -11,7 +11,8 @@ import (
 	"github.com/parley-broker/parley/internal/mail/receive"
 )
 
-// What resembles the end of message data, and is none: the message is refused behind its true end, and nothing inside is a command.
+// Sequences that resemble the end of message data, and are none: the message is refused behind its true end, and nothing inside is a
+// command.
 func TestSmuggledMessagesAreRefused(t *testing.T) {
 	t.Parallel()
 	connector := internet()
@@ -290,7 +291,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 	f.dial().expect("421 4.7.0 Too many connections in this minute")
 }
 
-// What holds for the node holds over its connectors together, and at once when it is changed.
+// A limit of the node holds over its connectors together, and at once when it is changed.
 func TestConnectionsOfANodeAreLimitedOverItsConnectors(t *testing.T) {
 	t.Parallel()
 	near, err := receive.ParseRange("127.0.0.2")

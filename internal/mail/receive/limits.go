@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// sourceOf gives what counts as one source: an address of IPv4, or a /64 of IPv6.
+// sourceOf gives the unit that counts as one source: an address of IPv4, or a /64 of IPv6.
 func sourceOf(ip netip.Addr) netip.Prefix {
 	ip = ip.Unmap().WithZone("")
 	bits := 32

@@ -113,7 +113,7 @@ func (s *Server) Addresses() []netip.AddrPort {
 }
 
 // Rebind closes the listeners of bindings that a configuration does not have, and opens those that are new. Connections that are open go
-// on. What cannot be opened is an error, and can be tried again. Before Run there is nothing to do.
+// on. A listener that cannot be opened is an error, and can be tried again. Before Run there is nothing to do.
 func (s *Server) Rebind(ctx context.Context, configuration *Configuration) error {
 	l := &s.listening
 	l.mu.Lock()

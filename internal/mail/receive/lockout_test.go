@@ -11,7 +11,7 @@ func sourceNumber(n int) netip.Prefix {
 	return sourceOf(netip.AddrFrom4([4]byte{192, 0, byte(n >> 8), byte(n)}))
 }
 
-// Whoever guesses the password of another gets no more attempts by logging in to an account of his own.
+// A peer that guesses the password of another gets no more attempts by logging in to an account of its own.
 func TestOwnLoginForgivesNoGuessesOfAnother(t *testing.T) {
 	t.Parallel()
 	a, limits, source, now := newAccounts(), Limits{LockoutFailures: 10, LockoutTime: time.Minute}, sourceNumber(1), time.Unix(1, 0)
@@ -74,14 +74,14 @@ func TestAccountIsLockedForSourcesThatItsUserHasNotBeenAt(t *testing.T) {
 			t.Errorf("%s: locked is %v", c.name, got)
 		}
 	}
-	// What is under way when the account is locked does not begin the count anew.
+	// An attempt under way when the account is locked does not begin the count anew.
 	a.authFailed(limits, sourceNumber(50), "ann", now.Add(59*time.Second))
 	if !a.isAccountLocked("ann", sourceNumber(100), now.Add(61*time.Second)) {
 		t.Error("a failure ends a lockout")
 	}
 }
 
-// What is remembered of names and sources is bounded, whoever comes with however many.
+// The memory for names and sources is bounded, whoever comes with however many.
 func TestMemoryOfFailuresIsBounded(t *testing.T) {
 	t.Parallel()
 	a, limits, now := newAccounts(), Limits{LockoutFailures: 2, LockoutTime: time.Minute}, time.Unix(1, 0)

@@ -7,7 +7,7 @@ import (
 )
 
 // A message has no NUL, in its header or its body, by DATA or in chunks; neither has what an envelope says in xtext, which no text of the
-// database could keep. What is refused is refused for good: 451 would have it sent again and again.
+// database could keep. A refusal is for good: 451 would have it sent again and again.
 func TestNULIsRefused(t *testing.T) {
 	t.Parallel()
 	f := start(t, nil, internet())

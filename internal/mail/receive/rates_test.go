@@ -19,7 +19,7 @@ func taken(attempts int, attempt func() bool) (n int) {
 }
 
 // A rate lets as many through at once as it has for a minute, and then what comes back with time; no more than that, however long nothing
-// came. What it refuses costs nothing.
+// came. Refused messages cost nothing.
 func TestRateFillsInAMinute(t *testing.T) {
 	t.Parallel()
 	source, other := sourceNumber(1), sourceNumber(2)
@@ -48,7 +48,7 @@ func TestRateFillsInAMinute(t *testing.T) {
 			}
 		}
 	}
-	// What a connector refuses takes nothing from the others of the node, and what the node refuses nothing from the connector.
+	// A refusal of a connector takes nothing from the others of the node, and one of the node nothing from the connector.
 	a, now := newAccounts(), time.Unix(1e9, 0)
 	full, free := &Connector{Name: "full", Limits: Limits{ConnectionsPerMinute: 1}}, &Connector{Name: "free"}
 	node := NodeLimits{ConnectionsPerMinute: 3}
@@ -146,7 +146,7 @@ func TestConnectionOfAProxyCountsForItsClient(t *testing.T) {
 	}
 }
 
-// Whom others name is for them to say, and who is one of ours for us: users may send as their lists say.
+// Other domains say for themselves who sends for them, and we say it for ours: users may send as their lists say.
 func TestUserMaySendAsHisListSays(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -121,7 +121,7 @@ func reservedRefusal(domain string) *Reply {
 }
 
 // maySendAs reports whether the peer may name somebody as who wrote or sent a message. A user may by his list, or where he has none under
-// the domains that are ours; a right of the connector takes the place of these. Whom others name is for SPF, DKIM and DMARC to say.
+// the domains that are ours; a right of the connector takes the place of these. SPF, DKIM and DMARC say it for the domains of others.
 func (c *connection) maySendAs(sender message.Address) bool {
 	if c.user == "" || len(c.configuration.Users[c.user].Senders) == 0 && c.rights().Has(AnySender) {
 		return true

@@ -1,6 +1,6 @@
 package receive
 
-// Rights are what a peer may do on a connector (specification, section 3.3).
+// Rights are the rights of a peer on a connector (specification, section 3.3).
 type Rights uint32
 
 // The rights, each with what is refused without it.
@@ -34,7 +34,8 @@ const (
 	Partners          Group = "partners"
 )
 
-// groupRights are what each group may do where a connector admits it. Users send under our own domains: they could send nothing otherwise.
+// groupRights are the rights of each group where a connector admits it. Users send under our own domains: they could send nothing
+// otherwise.
 var groupRights = map[Group]Rights{
 	Anonymous:         Submit | AnySender | AuthoritativeSender | AcceptRoutingHeaders,
 	Users:             Submit | AuthoritativeSender | AnyRecipient | BypassFilters | AcceptRoutingHeaders | AuthenticatedFlag,
@@ -46,7 +47,7 @@ var groupRights = map[Group]Rights{
 // Has reports whether all of some rights are among them.
 func (r Rights) Has(needed Rights) bool { return r&needed == needed }
 
-// rightsOf gives what a peer of these groups may do on a connector: nothing for a group that the connector does not admit.
+// rightsOf gives the rights of a peer of these groups on a connector: nothing for a group that the connector does not admit.
 func (c *Connector) rightsOf(groups []Group, user string) (rights Rights) {
 	for _, group := range groups {
 		for _, admitted := range c.Groups {

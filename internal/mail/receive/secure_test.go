@@ -29,7 +29,7 @@ func (f *fixture) secured() *client {
 	return c
 }
 
-// What somebody put into the clear behind STARTTLS is no command within TLS, and the session begins anew.
+// Bytes that somebody put into the clear behind STARTTLS are no command within TLS, and the session begins anew.
 func TestCommandsSentAheadOfTLSAreDropped(t *testing.T) {
 	t.Parallel()
 	f := start(t, nil, internet())

@@ -8,8 +8,8 @@ import (
 	"github.com/parley-broker/parley/internal/mail/receive"
 )
 
-// Whom a user may name is decided by his list, or where he has none by the domains that are ours: in the envelope, and in each field that
-// names who wrote or sent the message. Others are not asked: what they say of an author SPF, DKIM and DMARC judge.
+// His list decides whom a user may name, or where he has none the domains that are ours: in the envelope, and in each field that names who
+// wrote or sent the message. Others are not asked: what they say of an author SPF, DKIM and DMARC judge.
 func TestUserNamesNobodyElseAsSender(t *testing.T) {
 	t.Parallel()
 	const ours, domain, elsewhere = "boss@example.com", "x@default.example", "ceo@bank.example"

@@ -53,7 +53,7 @@ type Server struct {
 	listening     listening
 }
 
-// Counters are what the server has counted since it was made.
+// Counters are the counts of the server since it was made.
 type Counters struct {
 	Connections, Messages, Bytes, Rejected, AuthFailures atomic.Int64
 	// Encrypted are connections on which TLS has begun, Authenticated those on which a user has, and Tarpitted refusals that were delayed.
@@ -148,7 +148,7 @@ func newLibrarySession(conn *smtp.Conn) (smtp.Session, error) {
 	return w.session, nil
 }
 
-// libraryLog has what the library logs in our log.
+// libraryLog writes the log of the library to our log.
 type libraryLog struct{ log *slog.Logger }
 
 func (l libraryLog) Printf(format string, v ...any) {

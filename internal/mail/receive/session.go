@@ -12,7 +12,7 @@ import (
 	"github.com/parley-broker/parley/internal/mail/message"
 )
 
-// session is what the library asks about the commands of one wire.
+// session answers the questions of the library about the commands of one wire.
 type session struct {
 	wire *wire
 	helo string

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-broker/parley/internal/mail/message"
 )
 
-// Whatever a peer sends, each line of what it gets is a reply, and each message that is taken has a usable envelope and no bare line end.
+// Each line that a peer gets is a reply, whatever it sends, and each message that is taken has a usable envelope and no bare line end.
 func FuzzSession(f *testing.F) {
 	begin := "EHLO x\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<bob@example.com>\r\n"
 	for _, text := range []string{

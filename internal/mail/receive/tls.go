@@ -22,7 +22,7 @@ func (c *connection) needsTLS() bool {
 	return c.tls == nil && (c.connector.TLS == TLSRequired || c.connector.TLS == TLSMutual)
 }
 
-// startTLS answers STARTTLS. What the peer sent ahead in the clear is dropped with the wire: it may be from somebody between us.
+// startTLS answers STARTTLS. Bytes that the peer sent ahead in the clear are dropped with the wire: they may be from somebody between us.
 func (w *wire) startTLS(argument string) {
 	c := w.connection
 	switch {
@@ -47,7 +47,7 @@ func (w *wire) startTLS(argument string) {
 	c.server.announce(c.ctx, c, TLSStarted)
 }
 
-// certificate is what chooses the certificate of a handshake, or nil where there is none.
+// certificate is the function that chooses the certificate of a handshake, or nil where there is none.
 func (c *connection) certificate() func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if c.connector.Certificate != nil {
 		return c.connector.Certificate

@@ -17,7 +17,7 @@ import (
 
 // Credentials gives the verifiers of users, who are rows or roles of PostgreSQL.
 type Credentials interface {
-	// Verifier gives what a user is verified with, or ErrUnknownUser.
+	// Verifier gives the verifier of a user, or ErrUnknownUser.
 	Verifier(ctx context.Context, user string) (Verifier, error)
 	// MaySubmit reports whether somebody who has authenticated is still a user who may. It is asked for each message.
 	MaySubmit(ctx context.Context, user string) (bool, error)
@@ -26,7 +26,7 @@ type Credentials interface {
 // ErrUnknownUser is returned by Credentials for somebody they do not know. Other errors are temporary.
 var ErrUnknownUser = errors.New("no such user")
 
-// Verifier is what SCRAM-SHA-256 needs to verify a user, and to prove to him that we are who he takes us for.
+// Verifier is the data with which SCRAM-SHA-256 verifies a user, and proves to him that we are who he takes us for.
 type Verifier struct {
 	Iterations                 int
 	Salt, StoredKey, ServerKey []byte
@@ -77,7 +77,7 @@ func NewVerifier(password string, salt []byte, iterations int) (Verifier, error)
 	return Verifier{Iterations: iterations, Salt: salt, StoredKey: stored[:], ServerKey: mac(salted, "Server Key")}, nil
 }
 
-// prepared gives a password as SCRAM wants it. What cannot be prepared is taken as it is, as PostgreSQL does.
+// prepared gives a password as SCRAM wants it. A password that cannot be prepared is taken as it is, as PostgreSQL does.
 func prepared(password string) string {
 	if text, err := stringprep.SASLprep.Prepare(password); err == nil {
 		return text

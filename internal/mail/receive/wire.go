@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// mode is what the next bytes of the peer are.
+// mode is the meaning of the peer's next bytes.
 type mode int
 
 const (
@@ -46,7 +46,7 @@ type wire struct {
 	done       chan struct{}
 }
 
-// networkBuffer holds what a peer has sent ahead.
+// networkBuffer holds the bytes that a peer has sent ahead.
 const networkBuffer = 16 << 10
 
 func newWire(c *connection, isSilent bool) *wire {

@@ -42,7 +42,7 @@ func (w *wire) handleXClient(argument string) {
 	w.state.CompareAndSwap(stateOpen, stateHanded)
 }
 
-// client is what XCLIENT says.
+// client is the content of XCLIENT.
 type client struct {
 	peer       netip.AddrPort
 	name, user string

@@ -7,7 +7,7 @@ import (
 	"github.com/parley-broker/parley/internal/mail/report"
 )
 
-// What a sender, a peer and a next hop have said cannot add a field or a part to a report.
+// Texts of a sender, a peer and a next hop cannot add a field or a part to a report.
 func FuzzReport(f *testing.F) {
 	f.Add("a@a.example", "b@b.example", "rfc822;c@c.example", "no such user", "mx.b.example", "client.example", original)
 	f.Add("a@a.example\r\nX: y", "b@b.example\r\n\r\nAction: delivered", "x;\n", "550\r\n\r\n--x", "m\x00x", "(", "no header at all")

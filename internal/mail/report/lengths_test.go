@@ -93,7 +93,7 @@ func TestLinesAreCutHoweverTheyAreRead(t *testing.T) {
 	}
 }
 
-// What people read first: what has happened, in a subject and a sentence, why, and how long it is still tried.
+// The part that people read first: what has happened, in a subject and a sentence, why, and how long it is still tried.
 func TestReportSaysWhatItIsAbout(t *testing.T) {
 	t.Parallel()
 	const why, until = "There is no such mailbox", "It is tried until 24 Nov 2026 10:00 +0000."

@@ -8,8 +8,8 @@ import (
 // maximumLine is how many bytes a line may have with its CRLF (RFC 5321 section 4.5.3.1.6).
 const maximumLine = 1000
 
-// lineCutter writes a message that is returned, and cuts lines that next hops do not take: the report about one would fail as it did. What
-// is behind a cut begins with a blank, which continues a field.
+// lineCutter writes a message that is returned, and cuts lines that next hops do not take: the report about one would fail as it did. The
+// text behind a cut begins with a blank, which continues a field.
 type lineCutter struct {
 	w      io.Writer
 	length int

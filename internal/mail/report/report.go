@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Action says what became of a recipient (RFC 3464 section 2.3.3).
+// Action is the fate of a recipient (RFC 3464 section 2.3.3).
 type Action string
 
 // The actions. Each report is of one.
@@ -26,7 +26,7 @@ const (
 	Expanded  Action = "expanded"
 )
 
-// Report is what is reported about one message.
+// Report is a report about one message.
 type Report struct {
 	Action Action
 	// ReportingMTA is the host that reports, and Postmaster the address from which the report comes.
@@ -44,7 +44,7 @@ type Report struct {
 	HeadersOnly bool
 }
 
-// Recipient is what became of one recipient.
+// Recipient is the fate of one recipient.
 type Recipient struct {
 	// Final is the address as we have it, and Original as the sender gave it, with its type; "" when it gave none.
 	Final, Original string
@@ -71,7 +71,7 @@ func (r Report) Write(w io.Writer) error {
 	field("Message-ID", "<"+r.MessageID+">")
 	field("Auto-Submitted", "auto-replied")
 	field("MIME-Version", "1.0")
-	// What is returned may have any bytes, and a whole has the encoding of its parts (RFC 2045 section 6.4).
+	// The returned message may have any bytes, and a whole has the encoding of its parts (RFC 2045 section 6.4).
 	head.WriteString("Content-Transfer-Encoding: 8bit\r\n")
 	fmt.Fprintf(head, "Content-Type: multipart/report; report-type=%s;\r\n\tboundary=\"%s\"\r\n\r\n", r.kind(), boundary)
 	fmt.Fprintf(head, "--%s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n", boundary)

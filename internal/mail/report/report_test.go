@@ -244,7 +244,7 @@ func TestAddressOfAHostStandsInBrackets(t *testing.T) {
 	}
 }
 
-// What the host could not take is said as it was: a header is no address.
+// An address that the host could not take is written as it was: a header is no address.
 func TestTextSaysWhatTheHostCannotTake(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[string]string{

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// subject is what people see first.
+// subject is the line that people see first.
 func (r Report) subject() string {
 	switch r.Action {
 	case Failed:
@@ -56,7 +56,7 @@ var explanations = map[string]string{
 	"7.5":  "The connection to the recipient's mail server is not as secure as the message needs.",
 }
 
-// text is what people read.
+// text is the text that people read.
 func (r Report) text() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "This is the mail system of %s.\r\n\r\n%s\r\n", r.ReportingMTA, openings[r.Action])

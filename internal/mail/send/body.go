@@ -34,7 +34,7 @@ func (c *Connection) writeBody(body io.Reader, size int64) (end string, err erro
 	}
 }
 
-// endBody ends a body: from here on the host may have the message. What is left of the body goes with the end, under a deadline of its own.
+// endBody ends a body: from here on the host may have the message. The rest of the body goes with the end, under a deadline of its own.
 func (c *Connection) endBody(end string) error {
 	if err := c.conn.SetDeadline(time.Now().Add(c.timeouts().Command)); err != nil {
 		return fmt.Errorf("set a deadline: %w", err)

@@ -76,7 +76,7 @@ func portOf(t *testing.T, address string) int {
 	return port
 }
 
-// What a host has to prove: by signed records, which count more than the policy that the domain publishes; by that; or nothing.
+// The proofs that a host has to give: by signed records, which count more than the policy that the domain publishes; by that; or none.
 func TestHostProvesWhatThePoliciesOfItsDomainAsk(t *testing.T) {
 	t.Parallel()
 	own, other := certificate(t, "mx.b.example"), certificate(t, "mx.b.example")

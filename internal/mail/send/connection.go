@@ -38,7 +38,7 @@ type Target struct {
 	Recipients int
 	// Source is the address from which to connect; the zero value leaves it to the system.
 	Source netip.Addr
-	// Certificate gives what is shown to a host that asks for a certificate; nil for none.
+	// Certificate gives the certificate for a host that asks for one; nil for none.
 	Certificate func() (*tls.Certificate, error)
 	// Authenticate makes what proves who we are, once the connection is as the policy wants it, of the mechanisms that the host offers;
 	// nil for nothing, and so is what it gives.
@@ -257,7 +257,7 @@ func (c *Connection) startTLS(ctx context.Context) error {
 		return &handshakeError{&replyError{answered}}
 	}
 	if c.reader.Buffered() > 0 {
-		// What came in clear behind the reply may be somebody else's (RFC 3207 section 6).
+		// Bytes that came in clear behind the reply may be somebody else's (RFC 3207 section 6).
 		return &handshakeError{errors.New("the host sent more than its reply before TLS began")}
 	}
 	if err := c.shakeHands(ctx); err != nil {

@@ -39,7 +39,7 @@ type Delivery struct {
 	Message  Message
 }
 
-// Outcome is what became of a delivery.
+// Outcome is the outcome of a delivery.
 type Outcome struct {
 	Lease    int64
 	Delivery Delivery
@@ -50,7 +50,7 @@ type Outcome struct {
 	Connect, Transfer time.Duration
 }
 
-// HopReport is what a connection to a next hop came to.
+// HopReport is the outcome of a connection to a next hop.
 type HopReport struct {
 	Hop Hop
 	// Failure is why there is no connection; nil when there was one.
@@ -59,7 +59,7 @@ type HopReport struct {
 	Began time.Time
 }
 
-// Store is what the dispatcher asks of the database.
+// Store is the dispatcher's side of the database.
 type Store interface {
 	// Claim claims messages of at most hops next hops, at most each of one. How many claims of one hop there are side by side is bounded
 	// by the database. Hops whose names, KIND/CONNECTOR/NAME, begin with one of passedBy are left to others.
@@ -108,7 +108,7 @@ type Limits struct {
 	IsRated, IsRatedByHost bool
 }
 
-// Config says what a dispatcher works with.
+// Config holds the parts and the settings of a dispatcher.
 type Config struct {
 	Store Store
 	// Carriers are those for each kind of next hop.

@@ -23,7 +23,7 @@ type queue struct {
 	outcomes []send.Outcome
 	reports  []send.HopReport
 	recorded chan struct{}
-	// recording is what each record waits for, nil for nothing; most is how many outcomes one had.
+	// recording is the channel that each record waits for, nil for none; most is how many outcomes one had.
 	recording chan struct{}
 	most      int
 }
@@ -74,7 +74,7 @@ type road struct {
 	sent   atomic.Int32
 	// refusal is why there is no way; nil where there is one.
 	refusal *send.OpenError
-	// held is what each message waits for; nil for nothing.
+	// held is the channel that each message waits for; nil for none.
 	held chan struct{}
 }
 
@@ -202,7 +202,7 @@ func TestConnectionCarriesAsManyMessagesAsItMay(t *testing.T) {
 	}
 }
 
-// What waits to be recorded is recorded in transactions of a bounded size.
+// Outcomes that wait to be recorded are recorded in transactions of a bounded size.
 func TestOutcomesAreRecordedTwoHundredAtOnce(t *testing.T) {
 	t.Parallel()
 	q, r := newQueue(), &road{}

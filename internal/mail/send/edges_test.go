@@ -8,7 +8,7 @@ import (
 	"github.com/parley-broker/parley/internal/mail/send"
 )
 
-// What a host may answer to one command: 200 lines of 4,096 bytes with their ends. Of a reply 1,000 bytes are kept.
+// The longest answer of a host to one command: 200 lines of 4,096 bytes with their ends. Of a reply 1,000 bytes are kept.
 func TestReplyIsBounded(t *testing.T) {
 	t.Parallel()
 	lines := func(n int) string { return strings.Repeat("250-X\r\n", n-1) + "250 X" }

@@ -28,7 +28,7 @@ type host struct {
 	answer func(line string) string
 	// lmtp is whether it replies to a message once for each recipient.
 	lmtp bool
-	// certificate is what it shows after STARTTLS; injected is what it sends behind its reply to STARTTLS.
+	// certificate is the certificate that it shows after STARTTLS; injected are the bytes that it sends behind its reply to STARTTLS.
 	certificate *tls.Certificate
 	injected    string
 	// asks says how it asks for certificates; nil for not at all. isImplicit is whether TLS comes before its greeting.

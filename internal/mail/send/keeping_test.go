@@ -146,7 +146,7 @@ func TestDatabaseIsAskedOnceASecond(t *testing.T) {
 	})
 }
 
-// What cannot be recorded is tried again at least twice a second, as leases run out meanwhile; and for ten seconds when the daemon stops.
+// A record that fails is tried again at least twice a second, as leases run out meanwhile; and for ten seconds when the daemon stops.
 func TestOutcomesThatCannotBeRecordedAreTriedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -166,7 +166,7 @@ func TestOutcomesThatCannotBeRecordedAreTriedAgain(t *testing.T) {
 	})
 }
 
-// What is being recorded when the daemon stops is recorded: the host has the message, which would be sent once more.
+// An outcome that is being recorded when the daemon stops is recorded: the host has the message, which would be sent once more.
 func TestOutcomeThatIsBeingRecordedWhenTheDaemonStopsIsRecorded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -144,7 +144,8 @@ func TestALeaseIsRenewedSixTimesWhileItLasts(t *testing.T) {
 	})
 }
 
-// What is sent under a lease that is over is cancelled, what waits behind it stays, and nothing of either is recorded: others have it.
+// A message that is sent under a lease that is over is cancelled, messages that wait behind it stay, and nothing of either is recorded:
+// others have them.
 func TestWhatIsSentUnderALeaseThatIsOverIsCancelled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -163,7 +164,8 @@ func TestWhatIsSentUnderALeaseThatIsOverIsCancelled(t *testing.T) {
 	})
 }
 
-// The answer of a host that has the end of a message counts: it says whether the recipients have it. What comes behind it in the batch does not begin.
+// The answer of a host that has the end of a message counts: it says whether the recipients have it. Messages behind it in the batch do not
+// begin.
 func TestAnAnswerIsAwaitedThoughTheLeaseIsOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

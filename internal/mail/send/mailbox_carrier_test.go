@@ -28,7 +28,7 @@ func TestStoreGetsOneRecipientInATransaction(t *testing.T) {
 	}
 }
 
-// What stores answer of a mailbox that is full or elsewhere.
+// The answers of stores for a mailbox that is full or elsewhere.
 func TestAnswersOfMailboxStores(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-broker/parley/internal/mail/downgrade"
 )
 
-// need sets what a host must know to be given a message. What a client said of the message counts only as far as it is so: many say
+// need sets what a host must know to be given a message. A client's statement about the message counts only as far as it is so: many say
 // 8BITMIME or SMTPUTF8 of all that they send, and some of nothing. A host that knows both extensions is not worth reading the message.
 func (c *Connection) need(ctx context.Context, message *Message) error {
 	isUTF8 := !ascii(message.Sender)
@@ -35,7 +35,7 @@ func (c *Connection) need(ctx context.Context, message *Message) error {
 
 // SevenBit makes a message one without bytes above 127, for a host that does not know 8BITMIME: parts that have some become
 // quoted-printable, and words of the header encoded words. It fails with the errors of package downgrade where that cannot be; a message
-// whose client has asked for SMTPUTF8 is left as it is where its header is not in ASCII. Who signs a message calls it before.
+// whose client has asked for SMTPUTF8 is left as it is where its header is not in ASCII. A caller that signs a message calls it before.
 func SevenBit(ctx context.Context, message *Message) error {
 	header, body, err := beyondASCII(ctx, *message)
 	if err != nil || !header && !body {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What the client said of a message does not count: 8BITMIME and SMTPUTF8 are asked for as far as the message needs them.
+// The client's statement about a message does not count: 8BITMIME and SMTPUTF8 are asked for as far as the message needs them.
 func TestHostThatKnowsNeitherExtensionGetsWhatNeedsNone(t *testing.T) {
 	t.Parallel()
 	const plain, header, body = "A: 1\r\n\r\nx\r\n", "A: \u00e4\r\n\r\nx\r\n", "A: 1\r\n\r\n\u00e4\r\n"

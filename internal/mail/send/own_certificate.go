@@ -59,7 +59,7 @@ func (o *own) refusal(conn net.Conn, err error) error {
 		return err
 	}
 	if !isAlert(err) {
-		// What we wrote may have failed before the alert was read.
+		// Our write may have failed before the alert was read.
 		_ = conn.SetReadDeadline(time.Now().Add(refusalWait))
 		_, read := conn.Read(make([]byte, 1))
 		if !isAlert(read) {

@@ -13,8 +13,8 @@ import (
 	"github.com/parley-broker/parley/internal/mail/send"
 )
 
-// A host that asks for a certificate gets that of the connector, by which it knows who we are, with AUTH EXTERNAL where it offers that.
-// What fails is the way to the host, whose queue waits, and the error says whose fault it is.
+// A host that asks for a certificate gets that of the connector, by which it knows who we are, with AUTH EXTERNAL where it offers that. A
+// failure is one of the way to the host, whose queue waits, and the error says whose fault it is.
 func TestConnectorProvesWhoItIsByItsCertificate(t *testing.T) {
 	t.Parallel()
 	known, outsider := certificate(t, "hub.example"), certificate(t, "outsider.example")

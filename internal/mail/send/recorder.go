@@ -70,8 +70,8 @@ func (r *recorder) take() (outcomes []Outcome, reports []HopReport) {
 	return outcomes, reports
 }
 
-// run records until ctx ends, and then what is left. What is being recorded when ctx ends goes on: cut off, messages that hosts have would be
-// sent once more.
+// run records until ctx ends, and then what is left. A record that is under way when ctx ends goes on: cut off, messages that hosts have
+// would be sent once more.
 func (r *recorder) run(ctx context.Context) {
 	recording, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -93,9 +93,9 @@ func (r *recorder) run(ctx context.Context) {
 // sent again.
 const recordingPause = 500 * time.Millisecond
 
-// drain records all that is there. What cannot be recorded because the database is away is tried again until ctx ends; then the leases
-// run out, and the messages are sent once more. When the database refuses a batch its outcomes are recorded one by one, so that the one
-// that it refuses does not hold up the others.
+// drain records all that is there. Outcomes that cannot be recorded because the database is away are tried again until ctx ends; then the
+// leases run out, and the messages are sent once more. When the database refuses a batch its outcomes are recorded one by one, so that the
+// one that it refuses does not hold up the others.
 func (r *recorder) drain(ctx context.Context) {
 	failures := backoff.NewFailures(r.logger, "what became of messages cannot be recorded")
 	for {

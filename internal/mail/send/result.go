@@ -11,7 +11,7 @@ import (
 	"github.com/parley-broker/parley/internal/mail/nexthop"
 )
 
-// Class says what became of a recipient.
+// Class is the kind of a recipient's fate.
 type Class int
 
 const (
@@ -32,7 +32,7 @@ func (c Class) String() string {
 	return [...]string{"deferred", "delivered", "failed", "unknown", "rerouted"}[c]
 }
 
-// Result says what became of one recipient.
+// Result is the fate of one recipient.
 type Result struct {
 	Class Class
 	// Code is the reply of the host, such as 250 or 450; 0 when it gave none.
@@ -70,7 +70,7 @@ type unreachedError struct {
 func (e *unreachedError) Error() string { return e.address + ": " + e.cause.Error() }
 func (e *unreachedError) Unwrap() error { return e.cause }
 
-// unreached reads why a connection to an address failed. What package net puts around it says the address again, and that it connects.
+// unreached reads why a connection to an address failed. Package net puts around it the address again, and that it connects.
 func unreached(address string, err error) error {
 	if dialed, is := errors.AsType[*net.OpError](err); is {
 		err = dialed.Err
@@ -120,7 +120,7 @@ func resultOfRecipient(host string, answered reply) Result {
 	return result
 }
 
-// resultOfError reads what went wrong. What is no reply of the host is the failure of the host, or of the way to it.
+// resultOfError reads what went wrong. An error that is no reply of the host is the failure of the host, or of the way to it.
 func resultOfError(host string, err error) Result {
 	var answered *replyError
 	var unresolved *nexthop.Error

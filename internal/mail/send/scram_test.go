@@ -1,4 +1,4 @@
-package send // What the client answers is not exported.
+package send // The answer of the client is not exported.
 
 import (
 	"strings"

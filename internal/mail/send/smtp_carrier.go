@@ -46,7 +46,7 @@ type Connector struct {
 	// Mechanism is PLAIN, LOGIN or SCRAM-SHA-256, by which User and Password prove who we are, or EXTERNAL, by which Certificate does,
 	// for User where there is one; "" for nothing. PLAIN, LOGIN and EXTERNAL are used once the connection is encrypted.
 	Mechanism, User, Password string
-	// Certificate gives what is shown to hosts that ask for a certificate; nil for none.
+	// Certificate gives the certificate for hosts that ask for one; nil for none.
 	Certificate func() (*tls.Certificate, error)
 	// RootCAs are trusted; nil means those of the machine.
 	RootCAs  *x509.CertPool
@@ -85,7 +85,7 @@ type SMTPCarrier struct {
 	Logger *slog.Logger
 }
 
-// DomainPolicy is what a domain asks of those who send to it (RFC 8461).
+// DomainPolicy is the policy of a domain for hosts that send to it (RFC 8461).
 type DomainPolicy struct {
 	// Hosts are the names of its exchangers; "*.example.com" stands for names below a domain, one label deep.
 	Hosts []string
@@ -259,7 +259,7 @@ func (s *SMTPCarrier) connectHost(
 	return nil, last
 }
 
-// tlsPolicy is what a connection has to prove: by the connector, by signed records, which count more than a policy by MTA-STS, or by
+// tlsPolicy names the proof that a connection needs: by the connector, by signed records, which count more than a policy by MTA-STS, or by
 // that.
 func (s *SMTPCarrier) tlsPolicy(
 	ctx context.Context, connector Connector, policy *DomainPolicy, host nexthop.Host, secure bool, port int,

@@ -41,7 +41,7 @@ func ParseTLSMode(name string) (TLSMode, error) {
 	return mode, nil
 }
 
-// TLSPolicy says what a connection has to prove.
+// TLSPolicy names the proof that a connection needs.
 type TLSPolicy struct {
 	Mode TLSMode
 	// Names are the names of which the certificate must carry one, in the mode verified; "*.example.com" stands for names below a domain,
@@ -120,7 +120,7 @@ func usable(record *dns.TLSA) bool {
 		record.MatchingType <= matchSHA
 }
 
-// verifyRecords accepts a chain that one of the records names. What says which certificate the host itself shows needs no name and no
+// verifyRecords accepts a chain that one of the records names. A record that names the certificate of the host itself needs no name and no
 // date.
 func (p TLSPolicy) verifyRecords(host string, chain []*x509.Certificate) error {
 	if len(chain) == 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/parley-broker/parley/internal/mail/downgrade"
 )
 
-// Message is what a connection sends.
+// Message is a message that a connection sends.
 type Message struct {
 	// ID is a name of the message that stays the same when it is sent again.
 	ID string
@@ -99,7 +99,7 @@ func (c *Connection) Send(ctx context.Context, message Message) []Result {
 			}
 			break
 		}
-		// Whoever has no room in one transaction comes behind one that had: there are fewer each time.
+		// Recipients without room in one transaction come behind one that had: there are fewer each time.
 		left = slices.Concat(again, later)
 	}
 	if c.messages == before {
@@ -181,7 +181,7 @@ func (c *Connection) transaction(ctx context.Context, message Message, left []in
 			again = append(again, i)
 		case answered.code == 421:
 			c.broken = true
-			// Whom the host accepted before it closed gets nothing either.
+			// Recipients that the host accepted before it closed get nothing either.
 			for _, before := range slices.Concat(accepted, again) {
 				results[before] = untried(c.target.Host)
 			}

@@ -1,4 +1,4 @@
-package server // What is counted is not exported.
+package server // The count is not exported.
 
 import (
 	"fmt"

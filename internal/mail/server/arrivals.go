@@ -66,8 +66,8 @@ func (a *arrivals) accept(ctx context.Context, batch []groupcommit.Arrival) (ids
 // observedBytes is how much of bodies a commit writes for which its latency counts as it is.
 const observedBytes = 1 << 20
 
-// observe gives what learns of the commit of a batch. How long it takes to write many megabytes says nothing about how busy the disk is:
-// what counts is the time for one.
+// observe gives the function that learns of the commit of a batch. How long it takes to write many megabytes says nothing about how busy
+// the disk is: what counts is the time for one.
 func (a *arrivals) observe(batch []groupcommit.Arrival) func(time.Duration) {
 	bytes := int64(0)
 	for _, arrival := range batch {

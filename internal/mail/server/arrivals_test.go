@@ -1,4 +1,4 @@
-package server // What batches are is not exported.
+package server // The batches are not exported.
 
 import (
 	"testing"

@@ -114,7 +114,7 @@ func (c *bodyCache) drop(ids []int64) {
 	}
 }
 
-// resize changes how much the cache may hold. What is dropped now is dehydrated: it is read again when it is delivered.
+// resize changes how much the cache may hold. Bodies that are dropped now are dehydrated: they are read again when they are delivered.
 func (c *bodyCache) resize(most int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/parley-broker/parley/internal/mail/spool"
 )
 
-// What came first leaves first: to drop it for what comes would have every body read again.
+// The body that came first leaves first: to drop it for the next would have every body read again.
 func TestAFullBodyCacheKeepsWhatCameFirst(t *testing.T) {
 	t.Parallel()
 	c := newBodyCache(100_000)
@@ -31,7 +31,7 @@ func TestAFullBodyCacheKeepsWhatCameFirst(t *testing.T) {
 	}
 }
 
-// Kept is what does not come with a claim, and has no more than a quarter of the room; while there is less room, less.
+// Kept bodies are those that do not come with a claim, and have no more than a quarter of the room; while there is less room, less.
 func TestABodyOfAnySizeButTheSmallestAndTheLargestIsKept(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

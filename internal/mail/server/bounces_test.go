@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What is reported has the null sender, so nobody is informed of a report that cannot be delivered: neither to a sender who does not exist nor,
-// as a copy, to a postmaster who does not.
+// A report has the null sender, so nobody is informed of a report that cannot be delivered: neither to a sender who does not exist nor, as
+// a copy, to a postmaster who does not.
 func TestNothingIsReportedOfAReport(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)

@@ -22,8 +22,7 @@ func (f *figures) total(object, counter, instance string, value int64) {
 	*f = append(*f, mailstore.Counter{Object: object, Counter: counter, Instance: instance, Value: float64(value), IsTotal: true})
 }
 
-// Counters gives what the daemon has counted and what the database knows. What the database knows is left out, with an error, while it is
-// away.
+// Counters gives the counts of the daemon and those of the database. Counts of the database are left out, with an error, while it is away.
 func (s *Server) Counters(ctx context.Context) ([]mailstore.Counter, error) {
 	counted := s.counted()
 	queues, err := mailstore.Counters(ctx, s.config.Pool)
@@ -33,7 +32,7 @@ func (s *Server) Counters(ctx context.Context) ([]mailstore.Counter, error) {
 	return append(counted, queues...), nil
 }
 
-// counted is what the daemon has counted.
+// counted holds the counts of the daemon.
 func (s *Server) counted() []mailstore.Counter {
 	var f figures
 	s.countReceived(&f)
@@ -60,7 +59,7 @@ func withoutHistograms(counters []mailstore.Counter) []mailstore.Counter {
 	return slices.DeleteFunc(counters, func(c mailstore.Counter) bool { return c.Histogram != nil })
 }
 
-// countReceived is what came by SMTP.
+// countReceived counts the messages that came by SMTP.
 func (s *Server) countReceived(f *figures) {
 	const object = "SMTP Receive"
 	c := s.receiver.Counters()
@@ -90,7 +89,7 @@ func (s *Server) countReceived(f *figures) {
 	f.gauge(object, "Spool Bytes In Memory", "", float64(s.receiver.Spool.InMemory()))
 }
 
-// carried is what went to next hops of one kind.
+// carried counts the messages that went to next hops of one kind.
 func (f *figures) carried(object string, c *carried) {
 	delivered, messages := c.byClass[send.Delivered].Load(), c.messages.Load()
 	f.gauge(object, "Connections Current", "", float64(c.open.Load()))
@@ -105,7 +104,7 @@ func (f *figures) carried(object string, c *carried) {
 	}
 }
 
-// countDatabase is what the daemon knows of commits and of the body cache.
+// countDatabase gives the daemon's counts of commits and of the body cache.
 func (s *Server) countDatabase(f *figures) {
 	const object = "Database"
 	commits := s.tally.commits.Load()

@@ -30,8 +30,8 @@ func (s *Server) credential(user string) (credential, bool) {
 	return known, isKnown
 }
 
-// Verifier is what a user is verified with. Of a role it is the password that PostgreSQL keeps, where the daemon may read that, and
-// otherwise a login; the role has to hold SEND.
+// Verifier gives the data with which a user is verified. Of a role it is the password that PostgreSQL keeps, where the daemon may read
+// that, and otherwise a login; the role has to hold SEND.
 func (c credentials) Verifier(ctx context.Context, user string) (receive.Verifier, error) {
 	known, isKnown := c.of(user)
 	if !isKnown {

@@ -15,7 +15,7 @@ import (
 	mailstore "github.com/parley-broker/parley/internal/store/mail"
 )
 
-// deliveries is what the dispatcher asks of the database.
+// deliveries is the dispatcher's side of the database.
 type deliveries struct {
 	pool   *pgxpool.Pool
 	holder string
@@ -78,7 +78,7 @@ func (d *deliveries) open(ctx context.Context, c mailstore.Claimed) io.ReadClose
 	return &storedBody{ctx: ctx, pool: d.pool, cache: d.bodies, content: c.Content, holder: c.BodyHolder}
 }
 
-// Permit gives what of a batch may be sent now.
+// Permit gives the part of a batch that may be sent now.
 func (d *deliveries) Permit(ctx context.Context, batch send.Batch, ends send.Ends) ([]int64, error) {
 	items, messages := make([]int64, len(batch.Deliveries)), make([]int64, len(batch.Deliveries))
 	for i, delivery := range batch.Deliveries {
@@ -144,7 +144,7 @@ func (d *deliveries) dropUnneeded(ctx context.Context) error {
 	return nil
 }
 
-// holders gives who holds the bodies of messages of which a recipient waits no more.
+// holders gives the messages that hold bodies of which a recipient waits no more.
 func holders(outcomes []send.Outcome) map[int64]bool {
 	of := make(map[int64]bool)
 	for _, outcome := range outcomes {

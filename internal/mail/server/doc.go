@@ -4,6 +4,6 @@
 // Terms. A delivery is a message on its way to a next hop. The categorizer is a statement that is called again and again, as are the
 // timers of maintenance. The body cache keeps bodies from their receipt to their delivery, so that none is read back while all goes well.
 //
-// Who owns the truth. The database. Any number of daemons work on one database side by side; what one has claimed is another's when its
+// Owner of the truth: the database. Any number of daemons work on one database side by side; what one has claimed is another's when its
 // lease is over. Nothing here has to be repaired after a crash.
 package server

@@ -75,7 +75,7 @@ type run struct {
 }
 
 // adopt ends the runs that are no longer wanted as they are, and begins those that are new. begin gives what runs until its context ends;
-// nil where it cannot, which is tried again. What could not be begun is given, with the reason.
+// nil where it cannot, which is tried again. Folders that could not be begun are given, with the reason.
 func (r *runs) adopt(
 	ctx context.Context, wanted map[object]any, begin func(ctx context.Context, of object) (func(), error), log *slog.Logger,
 ) (failed map[object]string) {
@@ -183,7 +183,7 @@ func lesser(one, other int64) int64 {
 	return one
 }
 
-// folder gives what takes files from a folder.
+// folder gives the receiver that takes files from a folder.
 func (s *Server) folder(ctx context.Context, name string, written folderSettings, fqdn string, names []string) (func(), error) {
 	open := func() (*os.Root, error) { return s.equipment.folders.OpenRoot(written.Path, 0o750) }
 	root, err := open()

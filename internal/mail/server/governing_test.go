@@ -130,7 +130,8 @@ func TestVolumesAndMemoryRefuseWithTheirOwnEvents(t *testing.T) {
 		t.Errorf("without memory the body cache may hold %g bytes, and %g with it", got, limit)
 	}
 	g.level("process memory", 10, "NORMAL")
-	// What name servers have answered is asked for again once caches are flushed, with the servers of the daemon and those of a connector.
+	// Questions that name servers have answered are asked again once caches are flushed, with the servers of the daemon and those of a
+	// connector.
 	for i, asked := range []int{2, 2, 4} {
 		if i == 2 {
 			g.level("system memory", 90, "MEDIUM")

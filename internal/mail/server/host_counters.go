@@ -53,7 +53,7 @@ func (g *governing) watchDisks(folders map[string]string) {
 	g.machine.Store(machine)
 }
 
-// countHost is what the machine has, and what the server of the database writes to its log.
+// countHost counts the use of the machine, and the log that the server of the database writes.
 func (s *Server) countHost(f *figures) {
 	f.gauge("Database", "Log Bytes/Message", "", math.Float64frombits(s.governing.log.perMessage.Load()))
 	*f = append(*f, mailstore.Counter{

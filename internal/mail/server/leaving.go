@@ -65,7 +65,8 @@ func (w leavingWay) Send(ctx context.Context, sent send.Message) []send.Result {
 // prepare makes a message open as what leaves.
 func (w leavingWay) prepare(ctx context.Context, sent *send.Message) error {
 	if !w.Offers("8BITMIME") {
-		// Before it is signed: a signature is over what is sent. What cannot be converted the host is not given, which the way says.
+		// Before it is signed: a signature is over what is sent. A message that cannot be converted is not given to the host, which the way
+		// says.
 		if err := send.SevenBit(ctx, sent); err != nil && !errors.Is(err, downgrade.ErrAddress) && !errors.Is(err, downgrade.ErrStructure) {
 			return err
 		}
@@ -78,7 +79,7 @@ func (w leavingWay) prepare(ctx context.Context, sent *send.Message) error {
 	written, err := readLeavingHeader(body)
 	_ = body.Close()
 	if errors.Is(err, errNoHeader) {
-		// What has no header has nothing that could be taken out or signed.
+		// A message without a header has nothing that could be taken out or signed.
 		return nil
 	}
 	if err != nil {

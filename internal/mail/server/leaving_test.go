@@ -1,4 +1,4 @@
-package server // What leaves is not exported.
+package server // Messages that leave are not exported.
 
 import (
 	"context"

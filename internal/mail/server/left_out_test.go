@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What a daemon cannot use when it starts it leaves out, and says so: all else of the configuration works.
+// Objects that a daemon cannot use when it starts it leaves out, and says so: all else of the configuration works.
 func TestDaemonStartsWithoutWhatItCannotUse(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)

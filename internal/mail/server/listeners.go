@@ -41,7 +41,7 @@ const httpHeaderBytes = 16 << 10
 // unknownIterations are those of the verifiers that parley_mail makes.
 const unknownIterations = 4096
 
-// listener gives what takes messages over HTTP.
+// listener gives the receiver that takes messages over HTTP.
 func (s *Server) listener(ctx context.Context, name string, written listenerSettings, fqdn string, names []string) (func(), error) {
 	var secured *tls.Config
 	if written.CertificateFile != "" {

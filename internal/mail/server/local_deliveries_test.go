@@ -12,7 +12,7 @@ import (
 	mailstore "github.com/parley-broker/parley/internal/store/mail"
 )
 
-// Whatever the code of a table does, in the middle or at the end of the transaction, its mail is tried again, and all other mail is delivered.
+// Mail of a table is tried again whatever its code does, in the middle or at the end of the transaction, and all other mail is delivered.
 func TestTableThatFailsItsTransactionHoldsUpNoOtherMail(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -80,7 +80,7 @@ func TestLeasesAreRenewedBeforeEachMessageThatIsDeliveredByItself(t *testing.T) 
 			return h.text(`select (select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep')
 				|| ' ' || (select count(*) from parley_mail.waiting_recipients where attempts > 0)`) == fmt.Sprint("1 ", n)
 		})
-		// What its own transaction has renewed nobody sees, and goes when it fails.
+		// A lease that its own transaction has renewed nobody sees, and the renewal goes when it fails.
 		if left := h.text("select extract(epoch from min(until) - clock_timestamp())::integer::text from parley_store._p_lease"); len(left) < 2 || left < "30" {
 			t.Errorf("while message %d is delivered the lease lasts for %s s", n+1, left)
 		}

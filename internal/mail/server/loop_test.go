@@ -10,8 +10,8 @@ import (
 	"github.com/parley-broker/parley/internal/mail/server"
 )
 
-// What would come back to a daemon of the database is found by the address of the next hop, whatever names lead there, and by the names
-// that it has come by already.
+// Mail that would come back to a daemon of the database is found by the address of the next hop, whatever names lead there, and by the
+// names that it has come by already.
 func TestMailThatWouldComeBackIsRefused(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)

@@ -19,8 +19,8 @@ type node struct {
 // nodes are the other daemons of this database: what goes to one of them comes back into the queues that all share.
 type nodes struct {
 	hosts map[string]bool
-	// machine are the addresses of this machine. What is sent to one of these stays here, where here are receivers; the same address may
-	// be one of another machine as well, such as that of a bridge of containers.
+	// machine are the addresses of this machine. Mail that is sent to one of these stays here, where here are receivers; the same address
+	// may be one of another machine as well, such as that of a bridge of containers.
 	machine         []netip.Addr
 	here, elsewhere map[netip.AddrPort]bool
 }

@@ -1,4 +1,4 @@
-package server // What is known of daemons is not exported.
+package server // Records of daemons are not exported.
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ func addresses(texts ...string) (all []netip.AddrPort) {
 	return all
 }
 
-// What is sent to an address at which a daemon of the same database receives comes back: on this machine, or on another.
+// Mail that is sent to an address at which a daemon of the same database receives comes back: on this machine, or on another.
 func TestAddressIsOneAtWhichADaemonReceives(t *testing.T) {
 	t.Parallel()
 	machine := []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("127.0.0.1")}

@@ -27,7 +27,8 @@ func (scanner) Headers(nettextproto.MIMEHeader, *gomilter.Modifier) (gomilter.Re
 	return gomilter.RespContinue, nil
 }
 
-// What peers from outside meet: SPF, DKIM, DMARC, block lists, filters and the header firewall, each on a connector of its own behind a proxy.
+// The checks that peers from outside meet: SPF, DKIM, DMARC, block lists, filters and the header firewall, each on a connector of its own
+// behind a proxy.
 func TestMailFromOutsideIsVerifiedAndFiltered(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)

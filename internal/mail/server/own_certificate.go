@@ -8,8 +8,9 @@ import (
 	"github.com/parley-broker/parley/internal/mail/receive"
 )
 
-// ownCertificate is what a send connector shows to hosts. Its files are read when it is needed first, and again while they cannot be read:
-// mail that leaves by other ways does not wait for them. Files that were replaced are read anew, as those of receive connectors are.
+// ownCertificate is the certificate that a send connector shows to hosts. Its files are read when it is needed first, and again while they
+// cannot be read: mail that leaves by other ways does not wait for them. Files that were replaced are read anew, as those of receive
+// connectors are.
 type ownCertificate struct {
 	files receive.CertificateFiles
 	log   *slog.Logger

@@ -258,7 +258,7 @@ func TestDaemonWithoutFoldersUsesNoneOfTheMachine(t *testing.T) {
 	}
 }
 
-// What a daemon has left out keeps no later configuration from being used.
+// An object that a daemon has left out keeps no later configuration from being used.
 func TestConfigurationIsUsedBesideWhatIsLeftOut(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)

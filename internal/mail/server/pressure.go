@@ -26,7 +26,7 @@ type tarpit struct{ first, step, most time.Duration }
 // defaultTarpit is that of the specification (spec mail 14.3).
 var defaultTarpit = tarpit{first: 10 * time.Second, step: 5 * time.Second, most: 55 * time.Second}
 
-// pressure says what the parts of mail do and do not do while resources are short. Any goroutine may ask.
+// pressure decides which work the parts of mail do while resources are short. Any goroutine may ask.
 type pressure struct {
 	// isActive reports whether an action is to be taken now; nil means that none is.
 	isActive func(action string) bool
@@ -54,8 +54,8 @@ func (p *pressure) delayNow() time.Duration {
 	return 0
 }
 
-// Pressure is what a peer of a class meets at MAIL FROM. While our own nodes are refused everybody is; until then senders in our own
-// domains pass, wherever they come from.
+// Pressure is the decision that a peer of a class meets at MAIL FROM. While our own nodes are refused everybody is; until then senders in
+// our own domains pass, wherever they come from.
 func (p *pressure) Pressure(class receive.PeerClass, isOurSender bool) receive.Pressure {
 	met := receive.Pressure{Delay: p.delayNow()}
 	switch {

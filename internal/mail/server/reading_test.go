@@ -1,4 +1,4 @@
-package server // What is read of a configuration is not exported.
+package server // The parts read of a configuration are not exported.
 
 import (
 	"context"
@@ -161,7 +161,7 @@ func TestEachSettingOfASendConnectorIsItsLimit(t *testing.T) {
 	}
 }
 
-// What cannot be used is left out by a daemon that starts, and by one that runs only what it left out before or may not use.
+// Unusable objects are left out by a daemon that starts, and by one that runs only those that it left out before or may not use.
 func TestDaemonThatRunsKeepsItsConfiguration(t *testing.T) {
 	t.Parallel()
 	wrong, of := errors.New("wrong"), object{"send connector", "out"}

@@ -17,7 +17,7 @@ import (
 	"github.com/parley-broker/parley/internal/mail/receive"
 )
 
-// equipment is what receive connectors need beside their settings.
+// equipment holds the parts that receive connectors need beside their settings.
 type equipment struct {
 	resolver *net.Resolver
 	folders  *hostfolders.Folders
@@ -80,8 +80,8 @@ func (e equipment) files(certificate, key string) receive.CertificateFiles {
 	return receive.CertificateFiles{Certificate: certificate, Key: key, Folders: e.folders}
 }
 
-// leaveOutUnreadable leaves out connectors whose certificate cannot be read, before others that show it too would be. What must not be left
-// out is found once more by [equipment.secure].
+// leaveOutUnreadable leaves out connectors whose certificate cannot be read, before others that show it too would be. A connector that must
+// not be left out is found once more by [equipment.secure].
 func (e equipment) leaveOutUnreadable(s *settings, r reading) {
 	for _, connector := range s.receive.Connectors {
 		written := s.receivers[connector.Name]

@@ -17,7 +17,7 @@ import (
 	"github.com/parley-broker/parley/parleytest"
 )
 
-// parameters are what an export keeps of an envelope.
+// parameters are the parameters of an envelope that an export keeps.
 type parameters struct {
 	Sender, Return, EnvelopeID, BodyType string
 	HasVERP, IsUTF8                      bool
@@ -36,14 +36,14 @@ func (r *replayed) Accept(e message.Envelope, _ *spool.Body) (int64, error) {
 	return 1, nil
 }
 
-// Whatever parameters a message came with, the file that it is exported as brings it again with the same.
+// The file as which a message is exported brings it again with the same parameters, whatever these are.
 func TestExportedMessageIsReplayedWithItsParameters(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.Database(t)
 	if _, err := pool.Exec(t.Context(), `select parley_mail.apply('{"organization": {"organization": {"default_domain": "example.org"}}}')`); err != nil {
 		t.Fatal(err)
 	}
-	// What has a meaning in a field or a code, and the first and the last character of which a code has as many digits.
+	// Characters that have a meaning in a field or a code, and the first and the last character of which a code has as many digits.
 	const special = `+=\{}xX20BC;" <>@~!`
 	text := rapid.StringOfN(rapid.SampledFrom([]rune(special)), 1, 12, -1)
 	unicode := rapid.StringOfN(rapid.SampledFrom([]rune(special+"\x01\x09\x10\x19\x7f\u0080\u00a0\u00ff\u0100\u0fff\u1000\ud7ff\ue000\uffff\U00010000\U000fffff\U00100000\U0010ffff")), 1, 12, -1)

@@ -34,7 +34,7 @@ const (
 	problemExpiring      = "mail-certificate-expiring"
 )
 
-// standing is what was reported last, and what is wrong.
+// standing holds the last report, and the faults.
 type standing struct {
 	at      time.Time
 	actions []string
@@ -121,7 +121,7 @@ func (g *governing) describe() mailstore.Daemon {
 	return d
 }
 
-// problems are what is wrong now.
+// problems are the present faults.
 func (g *governing) problems(now time.Time) []mailstore.Problem {
 	var found []mailstore.Problem
 	g.report.mu.Lock()
@@ -171,7 +171,7 @@ func (g *governing) problems(now time.Time) []mailstore.Problem {
 	return found
 }
 
-// cure is what makes an object usable that is left out, where that is no change of its settings.
+// cure is the action that makes an object usable that is left out, where that is no change of its settings.
 func cure(err error) string {
 	if outside, is := errors.AsType[*hostfolders.NotPermittedError](err); is {
 		return fmt.Sprintf("parley mail serve --folders %s  -- parley serve: --mail-folders; or another folder of those that the daemon has",
@@ -198,7 +198,7 @@ func (g *governing) logCause(connector string, err error) {
 	}
 }
 
-// expiry is what is wrong with the end of the certificate of a connector, zero where it cannot be read: that is reported otherwise.
+// expiry is the fault in the end of the certificate of a connector, zero where it cannot be read: that is reported otherwise.
 func expiry(kind, connector, file string, end, now time.Time) []mailstore.Problem {
 	switch left := end.Sub(now); {
 	case end.IsZero():

@@ -20,7 +20,7 @@ func (r *resolved) add(more mailstore.Resolved) {
 	r.senders.Add(int64(more.UnresolvedSenders))
 }
 
-// countResolved is what the categorizer did and came upon.
+// countResolved counts the work of the categorizer.
 func (s *Server) countResolved(f *figures) {
 	const object = "Resolver"
 	r := &s.tally.resolved

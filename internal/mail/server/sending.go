@@ -66,14 +66,14 @@ type rate struct {
 	Key string `json:"key"`
 }
 
-// leaving is what is done to messages that leave by a connector.
+// leaving lists the changes to messages that leave by a connector.
 type leaving struct {
 	signs bool
 	// keeps says which of the fields stay in which our own nodes write to each other.
 	keeps message.Trusted
 }
 
-// sending is what the parts that send take from a configuration.
+// sending holds the settings that the parts that send take from a configuration.
 type sending struct {
 	connectors map[string]send.Connector
 	leaving    map[string]leaving
@@ -278,7 +278,7 @@ func (k policyKeeper) Keep(ctx context.Context, domain string, policy mtasts.Pol
 	return mailstore.KeepPolicy(ctx, k.pool, domain, written, policy.Until)
 }
 
-// policies are what domains ask of those who send to them.
+// policies are the demands of domains on hosts that send to them.
 func (s *Server) policies() func(ctx context.Context, domain string) *send.DomainPolicy {
 	known := &mtasts.Policies{
 		Text: s.resolver.Text, Client: s.config.PolicyClient, Keeper: policyKeeper{s.config.Pool}, Logger: s.config.Logger,

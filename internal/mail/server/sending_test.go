@@ -185,7 +185,7 @@ func TestRatesHoldForAllDaemonsTogether(t *testing.T) {
 type counting struct {
 	*relay
 	now, most atomic.Int64
-	// held is what a session waits for before it begins.
+	// held is the channel that a session waits for before it begins.
 	held chan struct{}
 }
 
@@ -313,7 +313,7 @@ func TestReportIsCopiedToThePostmasterWhereThatIsAsked(t *testing.T) {
 	h.await("the end", h.empty)
 }
 
-// What a sender asked to learn: that it was delivered, relayed to a host that makes no reports, expanded; and that it is late.
+// The events that a sender asked for: that it was delivered, relayed to a host that makes no reports, expanded; and that it is late.
 func TestSenderLearnsOfSuccessWhereHeAsks(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)

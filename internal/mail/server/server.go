@@ -45,7 +45,7 @@ const (
 // DefaultLease is how long what a daemon had in its hands waits for others when it was killed.
 const DefaultLease = send.DefaultLease
 
-// Config says what mail transport works with. Only Pool is needed.
+// Config holds the parts and the settings of mail transport. Only Pool is needed.
 type Config struct {
 	// Pool leads to the database, as a role that holds the right SERVE.
 	Pool *pgxpool.Pool
@@ -222,8 +222,8 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// repeat does something until ctx ends: at once again while there is more, and otherwise when it is woken or the interval is over. What
-// fails is logged and tried again.
+// repeat does something until ctx ends: at once again while there is more, and otherwise when it is woken or the interval is over. A
+// failure is logged, and the work tried again.
 func (s *Server) repeat(
 	ctx context.Context, failure string, wake <-chan struct{}, interval time.Duration, do func(context.Context) (more bool, err error),
 ) {
@@ -280,7 +280,7 @@ func (s *Server) categorize(ctx context.Context) (bool, error) {
 			signal(s.local)
 		}
 	}
-	// What was in hand when a daemon died comes alone, and more of it may wait.
+	// A message that was in hand when a daemon died comes alone, and more of it may wait.
 	return done.Messages == 1 || done.Messages+done.Failed >= categorizedAtOnce, nil
 }
 

@@ -252,12 +252,12 @@ func TestMailFromOutsideComesIntoTheMailbox(t *testing.T) {
 			t.Errorf("the header is %.600q", message)
 		}
 	}
-	// What is in the mailbox is recorded a moment later.
+	// A message in the mailbox is recorded a moment later.
 	h.await("the latencies", func() bool {
 		return h.text(`select coalesce(string_agg(distinct (l.receive_ms is not null and l.categorize_ms + l.queue_ms + l.transfer_ms > 0
 			and l.total_ms between l.receive_ms and 120000)::text, ' '), '') from parley_mail.latencies as l`) == "true"
 	})
-	// A host that got no reply sends it again. What is in the mailbox is known when its outcome is recorded.
+	// A host that got no reply sends it again. The mailbox's messages are known when their outcome is recorded.
 	for range 2 {
 		if err := netsmtp.SendMail(h.address, nil, "bob@b.example", []string{"ann@example.org"}, []byte("Message-ID: <1@b.example>\r\n"+letter)); err != nil {
 			t.Fatal(err)

@@ -34,7 +34,7 @@ func (s *Server) deliverToServices(ctx context.Context) (bool, error) {
 	defer cancel()
 	delivered, err := s.deliverClaimed(working, claimed)
 	if err != nil {
-		// Nobody died: see categorize.
+		// No session died: see categorize.
 		releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), releasePatience)
 		defer cancel()
 		mailstore.ReleaseForServices(releasing, s.config.Pool, claimed.Leases)
@@ -82,7 +82,7 @@ func (s *Server) deliverClaimed(ctx context.Context, claimed mailstore.ForServic
 	return delivered, nil
 }
 
-// unreadable is what is said of a message that is not where it should be.
+// unreadable is the text about a message that is not where it should be.
 var unreadable = []byte(`{"parsed": {"state": "` + parts.None + `", "problems": [{"problem": "UNREADABLE"}]}}`)
 
 // readParts reads of what a message is made, as JSON. How it is built is no error, nor is a body that is gone.

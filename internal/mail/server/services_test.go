@@ -115,7 +115,7 @@ func TestServicesGetWhatAMessageIsMadeOf(t *testing.T) {
 			exit when not found;
 		end loop;
 	end $$`)
-	// What a program asks for.
+	// The wishes of a program.
 	for query, want := range map[string]string{
 		`select payload->>'text' from public.got where payload->>'subject' = 'Grüße'`:            "Zwei Stück",
 		`select payload->>'html' from public.got where payload->>'subject' = 'Grüße'`:            "<b>Zwei</b>",
@@ -138,7 +138,7 @@ func TestServicesGetWhatAMessageIsMadeOf(t *testing.T) {
 		cross join lateral (select parley_mail.read_part(payload, a->>'part') as body) as d where payload->>'subject' = 'odd'`); got != fmt.Sprint(2*len(odd))+" alike" {
 		t.Errorf("parts: %s", got)
 	}
-	// Whatever it is, it arrives, in the service and in the table, and says what is wrong with it.
+	// Any message arrives, in the service and in the table, and says what is wrong with it.
 	names := slices.Sorted(maps.Keys(hostile()))
 	for _, query := range []string{
 		`select string_agg(payload->>'subject', ',' order by payload->>'subject' collate "C") from public.got

@@ -35,7 +35,7 @@ type settings struct {
 	credentials map[string]credential
 	// nodes are the daemons, as they were when the configuration was read.
 	nodes []node
-	// unusable is what this daemon leaves out, by kind and name, and why.
+	// unusable lists the objects that this daemon leaves out, by kind and name, and why.
 	unusable map[object]error
 	// passed are the beginnings of the queues of what this daemon leaves out and others may use.
 	passed []string
@@ -50,7 +50,7 @@ func (o object) String() string { return o.kind + " " + o.name }
 
 func (o object) compare(other object) int { return strings.Compare(o.String(), other.String()) }
 
-// reading is what a configuration is read with.
+// reading holds the helpers with which a configuration is read.
 type reading struct {
 	host string
 	// names are those of this daemon and of its host.

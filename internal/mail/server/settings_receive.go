@@ -159,7 +159,7 @@ func folded(written []string) []string {
 	return all
 }
 
-// checks are what becomes of findings, as they are written.
+// checks are the actions on findings, as they are written.
 var checks = map[string]authenticity.Check{
 	"OFF": authenticity.Off, "RECORD": authenticity.Record, "REJECT": authenticity.Enforce, "ENFORCE": authenticity.Enforce,
 }

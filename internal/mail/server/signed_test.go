@@ -44,7 +44,7 @@ func TestMailIsSignedWithTheKeyOfItsDomain(t *testing.T) {
 	}
 }
 
-// What somebody outside wrote leaves unsigned, whatever it says in From: a signature would say that we wrote it.
+// Mail that somebody outside wrote leaves unsigned, whatever it says in From: a signature would say that we wrote it.
 func TestMailFromOutsideThatIsSentOnIsNotSigned(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)

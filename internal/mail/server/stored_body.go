@@ -95,7 +95,7 @@ func (w *sizedBody) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// WriteTo gives what is left to a writer, without a copy where the body is in memory.
+// WriteTo gives the rest to a writer, without a copy where the body is in memory.
 func (w *sizedBody) WriteTo(to io.Writer) (int64, error) {
 	from, can := w.ReadCloser.(io.WriterTo)
 	if !can {

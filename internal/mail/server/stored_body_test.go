@@ -1,4 +1,4 @@
-package server // What is sent of a body is not exported.
+package server // The sent bytes of a body are not exported.
 
 import (
 	"bytes"

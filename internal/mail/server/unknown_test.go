@@ -2,7 +2,7 @@ package server_test
 
 import "testing"
 
-// What may have been delivered is neither sent again nor given up before somebody has decided, where that is wanted.
+// A message that may have been delivered is neither sent again nor given up before somebody has decided, where that is wanted.
 func TestMessageWithoutAnAnswerIsHeldWhereTheConnectorSaysSo(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)

@@ -12,7 +12,7 @@ import (
 // unstoredPatience bounds how long the record of what is not stored may take: a client waits for it.
 const unstoredPatience = 5 * time.Second
 
-// discarded records a message that was taken and that a filter wanted dropped. Nobody else would know of it.
+// discarded records a message that was taken and that a filter wanted dropped. No other part would know of it.
 func (s *Server) discarded(ctx context.Context, envelope message.Envelope, size int64) {
 	event := mailstore.Unstored{
 		Event: "DROP", Source: "AGENT", Text: "discarded by a filter", Connector: envelope.Connector, Sender: envelope.Sender,
@@ -31,7 +31,7 @@ func (s *Server) discarded(ctx context.Context, envelope message.Envelope, size 
 	s.track(ctx, event)
 }
 
-// badFile gives what records the files of a folder that are no messages.
+// badFile gives the function that records the files of a folder that are no messages.
 func (s *Server) badFile(ctx context.Context, name string, folder folderSettings) func(file string, reason error) {
 	source := message.SourcePickup
 	if folder.isReplay {

@@ -20,7 +20,7 @@ func namesOf(text string) (names []string) {
 	return names
 }
 
-// Whoever changes, adds or takes away a field that readers are shown, or programs act on, breaks the signature.
+// Changing, adding or taking away a field that readers are shown, or programs act on, breaks the signature.
 func TestEachFieldThatIsReadIsSigned(t *testing.T) {
 	t.Parallel()
 	made, zone := keys(t)
@@ -71,7 +71,7 @@ func TestEachFieldThatIsReadIsSigned(t *testing.T) {
 			t.Errorf("another %s is added, and the signature holds", name)
 		}
 	}
-	// What is not there when the message is signed cannot be added afterwards.
+	// A field that is not there when the message is signed cannot be added afterwards.
 	bare := "From: a@a.example" + body
 	if fields, err = signing.Headers(made, namesOf(bare), open(bare)); err != nil {
 		t.Fatal(err)

@@ -59,7 +59,7 @@ func (s *Spool) Open() *Body { return &Body{spool: s} }
 // SetHead replaces what stands before everything that was written: the header block. The body keeps head.
 func (b *Body) SetHead(head []byte) { b.head = head }
 
-// Head gives what SetHead was given.
+// Head gives the header of SetHead.
 func (b *Body) Head() []byte { return b.head }
 
 // Write appends to the body.

@@ -219,7 +219,7 @@ func (a attachment) disposition() string {
 	return mime.FormatMediaType("attachment", map[string]string{"filename": a.Name})
 }
 
-// encodingOf is what a text says of itself that has no encoding.
+// encodingOf is the encoding that a text without one states.
 func encodingOf(text []byte) string {
 	if lines := message.LinesOf(text); lines.IsEightBit {
 		return "8bit"

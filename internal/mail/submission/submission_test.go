@@ -218,7 +218,7 @@ func (h *held) Read(into []byte) (int, error) {
 	return h.Reader.Read(into)
 }
 
-// What is read at the same time is bounded, of a user and of all, before anything of a body is read.
+// Submissions that are read at the same time are bounded, of a user and of all, before anything of a body is read.
 func TestBodiesAtTheSameTimeAreBounded(t *testing.T) {
 	t.Parallel()
 	h, _ := newHandler(t)

@@ -62,7 +62,7 @@ func newMailChangeCommand(a *verb.App) *cobra.Command {
 	return cmd
 }
 
-// heldDomain is what hold and release print for programs; a stable format.
+// heldDomain is the output of hold and release for programs; a stable format.
 type heldDomain struct {
 	Domain string `json:"domain"`
 	IsDone bool   `json:"is_done"`

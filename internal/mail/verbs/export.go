@@ -23,7 +23,7 @@ import (
 // exportedAtOnce bounds the messages in memory.
 const exportedAtOnce = 10
 
-// exportedMail is what export prints for programs; a stable format.
+// exportedMail is the output of export for programs; a stable format.
 type exportedMail struct {
 	MessageID int64  `json:"message_id"`
 	Queue     string `json:"queue"`

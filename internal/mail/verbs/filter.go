@@ -17,7 +17,7 @@ const completeMailQueues verb.Completer = `
 	order by q.messages desc
 	limit 50`
 
-// mailFilterFlags are the conditions that choose messages. What they mean stands in the database.
+// mailFilterFlags are the conditions that choose messages. The database defines their meaning.
 type mailFilterFlags struct {
 	cmd       *cobra.Command
 	texts     map[string]*string

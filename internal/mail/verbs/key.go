@@ -19,7 +19,7 @@ import (
 	"github.com/parley-broker/parley/internal/verb"
 )
 
-// signingKey is what the commands for keys print for programs; a stable format.
+// signingKey is the output of the commands for keys for programs; a stable format.
 type signingKey struct {
 	Domain    string `json:"domain"`
 	Selector  string `json:"selector"`

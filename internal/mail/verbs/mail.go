@@ -96,7 +96,7 @@ func writeMailChanges(out io.Writer, changes []mailstore.Change) error {
 	return table.Flush()
 }
 
-// sentMail is what mail send prints for programs; a stable format.
+// sentMail is the output of mail send for programs; a stable format.
 type sentMail struct {
 	MessageID int64 `json:"message_id"`
 }

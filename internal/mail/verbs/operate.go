@@ -13,7 +13,7 @@ import (
 	"github.com/parley-broker/parley/internal/verb"
 )
 
-// mailOperation is what is done to messages that flags choose, in steps that are a transaction each.
+// mailOperation is an operation on messages that flags choose, in steps that are a transaction each.
 type mailOperation struct {
 	name   string // the verb
 	done   string // what was done to them, as in "3 messages removed"
@@ -27,7 +27,7 @@ type mailOperation struct {
 	queues func(context.Context, *pgx.Conn, mailstore.Filter, bool) (int, error)
 }
 
-// changedMail is what an operation on messages prints for programs; a stable format.
+// changedMail is the output of an operation on messages for programs; a stable format.
 type changedMail struct {
 	Messages int  `json:"messages"`
 	Queues   *int `json:"queues,omitempty"`
@@ -123,7 +123,7 @@ func (o *mailOperation) report(changed changedMail) string {
 	return fmt.Sprintf("%s %s", what, o.done)
 }
 
-// changedMailQueue is what an operation on a queue prints for programs; a stable format.
+// changedMailQueue is the output of an operation on a queue for programs; a stable format.
 type changedMailQueue struct {
 	Queue  string `json:"queue"`
 	IsDone bool   `json:"is_done"`

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-broker/parley/internal/verb"
 )
 
-// testedAddress is what test-address prints for programs; a stable format.
+// testedAddress is the output of test-address for programs; a stable format.
 type testedAddress struct {
 	mailstore.AddressTest
 	Hosts      []string `json:"hosts"`

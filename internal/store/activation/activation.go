@@ -11,7 +11,7 @@ import (
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
-// What a daemon asks of a database and reports to it. It has to be the owner of the schema, a member of that role, or a
+// The questions of a daemon to a database, and its reports to it. It has to be the owner of the schema, a member of that role, or a
 // superuser. Statements that change something carry the daemon's term, and are refused when that is over.
 
 // Lead renews the lease of the daemon that holds a term, or takes over when nobody leads; term is 0 for a daemon that has
@@ -191,7 +191,7 @@ const (
 	MonitorReceivesOccurring = "RECEIVES_OCCURRING"
 )
 
-// MonitorReport is what a daemon reports about a queue monitor. Times are seconds from now, nil for never.
+// MonitorReport is a daemon's report about a queue monitor. Times are seconds from now, nil for never.
 type MonitorReport struct {
 	QueueID        int32    `json:"queue_id"`
 	IsGone         bool     `json:"is_gone"` // activation is off now
@@ -210,7 +210,7 @@ type MonitorReport struct {
 	LimitReached int64 `json:"limit_reached"`
 }
 
-// TaskReport is what a daemon reports about a reader that is running.
+// TaskReport is a daemon's report about a reader that is running.
 type TaskReport struct {
 	QueueID    int32   `json:"queue_id"`
 	Reader     int     `json:"reader"`

@@ -125,8 +125,8 @@ func DropExternalActivation(ctx context.Context, db pgdb.DB, queue string) error
 	return nil
 }
 
-// ExternalActivation is what the daemon starts outside of the database for a queue; as JSON it is a stable format.
-// What a kind does not have is nil.
+// ExternalActivation is the program or address that the daemon starts outside of the database for a queue; as JSON it is a stable format.
+// Fields that a kind does not have are nil.
 type ExternalActivation struct {
 	Queue        string `json:"queue"`
 	Kind         string `json:"kind"` // program or webhook

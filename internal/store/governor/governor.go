@@ -37,7 +37,7 @@ type Store interface {
 	Record(ctx context.Context, e Event) error
 }
 
-// Config is what a governor works with.
+// Config holds the parts and the settings of a governor.
 type Config struct {
 	Store  Store
 	System string
@@ -53,7 +53,7 @@ type Config struct {
 	Interval time.Duration
 }
 
-// Pressure is what a poll found.
+// Pressure is the result of a poll.
 type Pressure struct {
 	Level   Level
 	States  []State

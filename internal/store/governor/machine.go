@@ -34,7 +34,7 @@ type Threshold struct {
 	HistoryPolls   int     // after so many polls above Normal in a row actions that are kept for later begin; 0: there are none
 }
 
-// Action is what a system does while a resource is at a level or above it.
+// Action is the action of a system while a resource is at a level or above it.
 type Action struct {
 	Resource, Name string
 	From           Level

@@ -69,7 +69,7 @@ func TestSomeActionsWaitUntilItHasLasted(t *testing.T) {
 	}
 }
 
-// What is not measured keeps its level, and a new policy keeps those of the resources that stay.
+// A resource that is not measured keeps its level, and a new policy keeps those of the resources that stay.
 func TestLevelsOutlastSilenceAndANewPolicy(t *testing.T) {
 	t.Parallel()
 	var m Machine
@@ -93,8 +93,8 @@ func TestLevelsOutlastSilenceAndANewPolicy(t *testing.T) {
 	}
 }
 
-// Whatever is measured: the level is one that the value allows, changes only by crossing the threshold for that, and is reported
-// exactly when it changes.
+// The level is always one that the measured value allows, changes only by crossing the threshold for that, and is reported exactly when it
+// changes.
 func TestLevelsFollowTheirThresholds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -55,7 +55,7 @@ func (m *Machine) Read(now time.Time) []Counter {
 	return r.counters
 }
 
-// reading is what is read at one time. values are those that ratios are made of.
+// reading holds the values that are read at one time. values are those that ratios are made of.
 type reading struct {
 	root     fs.FS
 	counters []Counter

@@ -9,15 +9,15 @@ import (
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
-// Change is what a change of the configuration does to an object.
+// Change is the effect of a change of the configuration on an object.
 type Change struct {
 	Kind string `json:"kind"`
 	Name string `json:"name"`
 	// Action is CREATE, ALTER or DROP.
 	Action string `json:"action"`
-	// Settings are what is set anew; null for what goes back to its default.
+	// Settings are the new values; null for those that go back to their default.
 	Settings json.RawMessage `json:"settings"`
-	// Warning says what keeps the object from working as it is, such as a service that does not exist.
+	// Warning says why the object does not work as it is, such as a service that does not exist.
 	Warning string `json:"warning,omitempty"`
 }
 

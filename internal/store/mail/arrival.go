@@ -11,7 +11,7 @@ import (
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
-// Arriving is a message that arrived and is to be accepted. What is empty is left to the database.
+// Arriving is a message that arrived and is to be accepted. Fields that are empty are left to the database.
 type Arriving struct {
 	// MessageID and ContentID are those of [PutBody] or [BeginBody]; both are 0 where Body has the whole message.
 	MessageID int64  `json:"message_id,omitempty"`
@@ -127,10 +127,10 @@ func FinishBody(ctx context.Context, db pgdb.DB, content, size int64, sha256 []b
 	return nil
 }
 
-// Categorized is what the categorizer did: messages that have next hops, those that failed, and how many of these were set aside.
+// Categorized counts the work of the categorizer: messages that have next hops, those that failed, and how many of these were set aside.
 type Categorized struct {
 	Messages, Failed, SetAside int
-	// Resolved is what the categorizer came upon.
+	// Resolved counts the findings of the categorizer.
 	Resolved Resolved
 }
 
@@ -163,7 +163,8 @@ func Categorize(ctx context.Context, db pgdb.DB, items int, wait time.Duration) 
 		Scan(&c.Messages, &c.Failed, &c.SetAside, &r.FailedRecipients, &r.LoopRecipients, &r.Chipped, &r.Created,
 			&r.UnresolvedRecipients, &r.UnresolvedSenders)
 	if err != nil {
-		// Nobody died. When this fails too, whoever comes next takes it for a death, of which a message survives one.
+		// No session died. When this fails too, the next categorizer takes it for a death, of which a message survives one. When this fails
+		// too, whoever comes next takes it for a death, of which a message survives one.
 		_, _ = db.Exec(ctx, "select parley_mail._p_give_back_begun($1::bigint)", *begun)
 		return Categorized{}, pgdb.StatementError(err, "categorize messages")
 	}

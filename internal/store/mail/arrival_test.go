@@ -11,7 +11,7 @@ import (
 	"github.com/parley-broker/parley/parleytest"
 )
 
-// What is accepted, whole or in chunks, is categorized and claimed as it came.
+// A message that is accepted, whole or in chunks, is categorized and claimed as it came.
 func TestAcceptedMessagesComeToTheirNextHop(t *testing.T) {
 	t.Parallel()
 	db := parleytest.Database(t)

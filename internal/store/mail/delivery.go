@@ -82,7 +82,7 @@ func Renew(
 	return renewed, gone, nil
 }
 
-// Outcomes are what became of recipients, an element of each column for each of them; Released are messages that were not tried.
+// Outcomes are the outcomes of recipients, an element of each column for each of them; Released are messages that were not tried.
 type Outcomes struct {
 	Leases, Items, Messages []int64
 	Ordinals                []int32

@@ -15,7 +15,7 @@ import (
 // one is all of them.
 type Filter map[string]any
 
-// Queue is what waits for one next hop.
+// Queue describes the messages that wait for one next hop.
 type Queue struct {
 	Queue       string     `json:"queue"`
 	Status      string     `json:"status"`
@@ -154,7 +154,7 @@ func Withdraw(ctx context.Context, db pgdb.DB, id int64) (n int, err error) {
 	return n, nil
 }
 
-// MessageChange is what becomes different of messages; what is empty stays.
+// MessageChange lists the changes to messages; empty fields stay.
 type MessageChange struct {
 	Priority    string
 	Expires     *time.Time
@@ -239,7 +239,7 @@ func ReadMessage(ctx context.Context, db pgdb.DB, id int64, part string, bytes i
 	return content, nil
 }
 
-// AddressTest is who would get a message to an address, and by which way.
+// AddressTest lists the recipients of a message to an address, and by which way they get it.
 type AddressTest struct {
 	Recipient         string  `json:"recipient"`
 	ByWayOf           *string `json:"by_way_of"`
@@ -254,7 +254,7 @@ type AddressTest struct {
 	Reason            *string `json:"reason"`
 }
 
-// TestAddress says what would become of a message, and sends none. A nil sender is the postmaster.
+// TestAddress describes the fate of a message, and sends none. A nil sender is the postmaster.
 func TestAddress(ctx context.Context, db pgdb.DB, address string, sender *string, size int64) ([]AddressTest, error) {
 	return collect[AddressTest](ctx, db, "test an address", `
 		select recipient, by_way_of, original_recipient, queue, delivery_type, connector, next_hop, queue_status, is_held, status, reason

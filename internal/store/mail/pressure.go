@@ -70,7 +70,7 @@ func (p Pressure) Measure(ctx context.Context) (map[string]float64, error) {
 	return values, nil
 }
 
-// Daemon is what a daemon reports of itself.
+// Daemon is a daemon's report about itself.
 type Daemon struct {
 	IsStart              bool       `json:"is_start,omitempty"`
 	IsStopped            bool       `json:"is_stopped,omitempty"`
@@ -103,11 +103,11 @@ type Problem struct {
 	Kind   string `json:"kind"`
 	Object string `json:"object"`
 	Cause  string `json:"cause"`
-	// Cure is what to do; "" leaves it to the code.
+	// Cure is the remedy; "" leaves it to the code.
 	Cure string `json:"cure,omitempty"`
 }
 
-// Counter is what a daemon has counted since it began.
+// Counter is a count of a daemon since it began.
 type Counter struct {
 	Object   string  `json:"object"`
 	Counter  string  `json:"counter"`

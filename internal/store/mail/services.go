@@ -48,7 +48,7 @@ func ClaimForServices(ctx context.Context, db pgdb.DB, messages int) (claimed Fo
 	return claimed, nil
 }
 
-// Delivery is what a transaction that delivers to services has done.
+// Delivery is the result of a transaction that delivers to services.
 type Delivery struct {
 	// Ages is how long ago each of those that it delivered had come.
 	Ages []time.Duration
@@ -96,8 +96,8 @@ func DeferForService(ctx context.Context, db pgdb.DB, leases []int64, item int64
 	return nil
 }
 
-// ReleaseForServices gives back what was claimed and not delivered: nobody died. What cannot be given back comes back when its lease is
-// over.
+// ReleaseForServices gives back what was claimed and not delivered: nobody died. Items that cannot be given back come back when their lease
+// is over.
 func ReleaseForServices(ctx context.Context, db pgdb.DB, leases []int64) {
 	_, _ = db.Exec(ctx, "select parley_mail._p_release_local($1::bigint[])", leases)
 }

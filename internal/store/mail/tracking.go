@@ -21,7 +21,7 @@ type EventFilter struct {
 	MessageID         string
 	Sender, Recipient string
 	Event, Source     string
-	// Tag is what the submitter gave.
+	// Tag is the tag that the submitter gave.
 	Tag          string
 	Since, Until *time.Time
 	Limit        int // 0 for all
@@ -50,7 +50,7 @@ var EventColumns = []string{
 	"original_client_ip", "original_server_ip", "custom_data", "traffic_type", "log_id", "schema_version",
 }
 
-// eventOrder gives what stands behind ORDER BY: nothing but columns of the list.
+// eventOrder gives the text behind ORDER BY: only columns of the list.
 func eventOrder(sort string) (string, error) {
 	if sort == "" {
 		return "", nil

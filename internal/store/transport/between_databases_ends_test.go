@@ -52,7 +52,7 @@ func TestErrorOfAnApplicationDropsWhatIsNotTransmitted(t *testing.T) {
 	answerer.requireForgotten()
 }
 
-// What the far side did not take has its number already; the hole that it leaves must not keep the Error back.
+// A message that the far side did not take has its number already; the hole that it leaves must not keep the Error back.
 func TestErrorOfAnApplicationDropsWhatTheFarSideDidNotTake(t *testing.T) {
 	t.Parallel()
 	asker, answerer, initiator, target := talking(t)
@@ -95,7 +95,7 @@ func TestDatabasesAgreeOnWhatAnErrorOfAnApplicationDropped(t *testing.T) {
 	asker.requireForgotten()
 }
 
-// What never arrived anywhere needs no report of its failure.
+// A message that never arrived anywhere needs no report of its failure.
 func TestErrorBeforeTheFarSideTookAnything(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -162,7 +162,7 @@ func (s *side) noError(err error) {
 	}
 }
 
-// take gives what a side has to transmit next.
+// take gives the runs that a side has to transmit next.
 func (s *side) take(other *side) []transportstore.Run {
 	s.Helper()
 	s.resolve(other)

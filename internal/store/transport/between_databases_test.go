@@ -181,7 +181,7 @@ func TestTargetRefusesWhatItMustNotTake(t *testing.T) {
 	}
 }
 
-// What comes before a bad body has arrived, as if each had been sent alone; it comes once, however often the run is brought.
+// Messages before a bad body have arrived, as if each had been sent alone; they come once, however often the run is brought.
 func TestBadBodyFromAnotherDatabaseTakesNothingFromThoseBeforeIt(t *testing.T) {
 	t.Parallel()
 	asker, answerer := newSides(t)

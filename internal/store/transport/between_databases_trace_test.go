@@ -8,7 +8,7 @@ import (
 	"github.com/parley-broker/parley/operate"
 )
 
-// seen gives what a side has traced of its conversations, without groups.
+// seen gives the trace of a side about its conversations, without groups.
 func (s *side) seen() []string {
 	s.Helper()
 	events, err := operate.ReadTracedEvents(s.Context(), s.db, 0)
@@ -27,7 +27,7 @@ func (s *side) seen() []string {
 	return reported
 }
 
-// What arrives from another database, an end, its acknowledgement and the two kinds of errors, is traced as what it is.
+// An end that arrives from another database, its acknowledgement and the two kinds of errors, are traced as such.
 func TestATraceShowsWhatComesFromAnotherDatabase(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
-// DaemonReport is what a daemon knows and its database does not.
+// DaemonReport holds the facts that a daemon knows and its database does not.
 type DaemonReport struct {
 	// Endpoint is where the daemon listens; nil when it does not.
 	Endpoint    *EndpointReport
@@ -19,7 +19,7 @@ type DaemonReport struct {
 	Counters map[string]int64
 }
 
-// EndpointReport is what stands in parley.service_broker_endpoints and parley.tcp_endpoints of a daemon.
+// EndpointReport is the row of a daemon in parley.service_broker_endpoints and parley.tcp_endpoints.
 type EndpointReport struct {
 	IPAddress string `json:"ip_address"`
 	Port      int    `json:"port"`

@@ -75,7 +75,7 @@ func (n *networked) require(want ...string) []operate.Finding {
 		codes = append(codes, code)
 	}
 	if strings.Join(codes, ", ") != strings.Join(want, ", ") {
-		// What follows checks what was found.
+		// The next statements check the findings.
 		n.Fatalf("found %+v, want %v", found, want)
 	}
 	return found
@@ -90,7 +90,7 @@ func TestDiagnosisOfADialogComparesWhereDaemonsListen(t *testing.T) {
 	if found := n.require("endpoint-elsewhere"); !strings.Contains(found[0].Cause, "listen at tcp://*:4023") || found[0].ObjectName != "tcp://answerer:4022" {
 		t.Errorf("found %+v", found)
 	}
-	// What its operator has stated counts more than where it listens behind a gateway.
+	// The address that its operator has stated counts more than the one on which it listens behind a gateway.
 	n.certify(1, answerersKey, "tcp://answerer:4022", time.Now().Add(-time.Hour))
 	n.require()
 	n.certify(1, answerersKey, "tcp://moved:4022", time.Now().Add(-time.Hour))
@@ -146,7 +146,7 @@ func TestDiagnosisOfADialogComparesWhomEachSideTrusts(t *testing.T) {
 	n.answerer.exec("select parley.trust_peer('" + askersKey + "', 'asker')")
 	n.require()
 
-	// What expires, the side itself knows.
+	// The side itself knows the expiries.
 	n.answerer.exec("update parley._p_broker_certificate set not_after = now()")
 	n.require("far certificate-expired")
 	n.answerer.exec("delete from parley._p_broker_certificate")
@@ -155,7 +155,7 @@ func TestDiagnosisOfADialogComparesWhomEachSideTrusts(t *testing.T) {
 	}
 }
 
-// What is behind a forwarder cannot be compared, and is not called wrong.
+// A broker behind a forwarder cannot be compared, and is not called wrong.
 func TestDiagnosisOfADialogReportsThatItCannotCheckBehindAForwarder(t *testing.T) {
 	t.Parallel()
 	n := newNetworked(t)

@@ -140,7 +140,8 @@ func TestHistoryLostWithoutANewEpochIsFoundByTheNextMessage(t *testing.T) {
 	}
 }
 
-// What is sent anew under numbers that the far side has already is a duplicate to it. Its answer acknowledges more than was ever given.
+// A message that is sent anew under numbers that the far side has already is a duplicate to it. Its answer acknowledges more than was ever
+// given.
 func TestAnAcknowledgementOfWhatWasNeverGivenEndsTheConversation(t *testing.T) {
 	t.Parallel()
 	asker, answerer, initiator, _ := talking(t)

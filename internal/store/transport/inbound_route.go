@@ -136,7 +136,7 @@ func (c inboundCandidate) compare(o inboundCandidate, conversation pgdb.UUID) in
 	return bytes.Compare(lot(conversation, c.NextHop), lot(conversation, o.NextHop))
 }
 
-// lot is what a conversation draws for one of several; the lowest wins.
+// lot is the lot that a conversation draws for one of several; the lowest wins.
 func lot(conversation pgdb.UUID, of string) []byte {
 	sum := sha256.Sum256(append(conversation[:], of...))
 	return sum[:]

@@ -29,7 +29,7 @@ func (s *side) deliverAs(fingerprint string, speaker transportstore.Speaker, run
 	return results
 }
 
-// What a peer may send is decided by the grants of the role that it acts as.
+// The grants of the role that a peer acts as decide which messages it may send.
 func TestRoleOfAPeerDecidesWhatItMaySend(t *testing.T) {
 	t.Parallel()
 	asker, answerer := newSides(t)

@@ -72,7 +72,7 @@ func (s *side) bindUnresolved() int {
 	return len(unresolved)
 }
 
-// What has its number keeps it, and goes first.
+// A message that has its number keeps it, and goes first.
 func TestAlteredRouteTakesAConversationElsewhereInOrder(t *testing.T) {
 	t.Parallel()
 	asker, _ := newSides(t)
@@ -140,7 +140,8 @@ func (s *side) createServiceBehindTheScenes() {
 	s.exec("update parley._p_service set name = '//test/Answerer' where name = '//test/Other'")
 }
 
-// The service has moved into the database of the sender. What its old database did not take goes to the new one, at once and in order.
+// The service has moved into the database of the sender. Messages that its old database did not take go to the new one, at once and in
+// order.
 func TestConversationComesBackWhenItsTargetTookNothing(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -270,7 +271,7 @@ func TestWhatWasInTransitIsTakenAgainWhereItsRouteLeadsNow(t *testing.T) {
 	}
 }
 
-// What was parked finds its way anew, and as long as LOCAL comes first that takes the daemon, which is to be notified although all
+// A parked conversation finds its way anew, and as long as LOCAL comes first that takes the daemon, which is to be notified although all
 // that waits has its number.
 func TestWhatWasParkedInTransitIsTriedAgainByTheDefaultForwarder(t *testing.T) {
 	t.Parallel()

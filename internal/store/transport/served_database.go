@@ -6,7 +6,7 @@ import (
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
-// ServedDatabase is what a daemon has to know of a database to bring messages to it.
+// ServedDatabase holds the facts that a daemon needs to bring messages to a database.
 type ServedDatabase struct {
 	// Broker is its service_broker_guid, Epoch as in [Speaker].
 	Broker pgdb.UUID

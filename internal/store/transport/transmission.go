@@ -6,11 +6,11 @@ import (
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
-// Messages between brokers, in the shapes in which the daemon carries them from a database to a link and from a link to a
-// database. What they mean is decided by the functions of the schema alone; a daemon moves them.
+// Messages between brokers, in the shapes in which the daemon carries them from a database to a link and from a link to a database. The
+// functions of the schema alone decide their meaning; a daemon moves them.
 
-// Speaker says in whose name a daemon transmits: a broker instance, and which of the daemons, and which history of the
-// database, speaks for it. What is older than the Epoch and Term that a receiver knows changes nothing there.
+// Speaker says in whose name a daemon transmits: a broker instance, and which of the daemons, and which history of the database, speaks for
+// it. A speaker that is older than the Epoch and Term that a receiver knows changes nothing there.
 type Speaker struct {
 	// Instance is the service_broker_guid of the database.
 	Instance pgdb.UUID
@@ -70,14 +70,14 @@ type Run struct {
 	Security []byte
 }
 
-// What sealing adds to a message, in bytes: at most SecurityMax for the header of a run, of a fragment or of a result, and SealSize
-// for each body.
+// The bytes that sealing adds to a message: at most SecurityMax for the header of a run, of a fragment or of a result, and SealSize for
+// each body.
 const (
 	SecurityMax = 512
 	SealSize    = 16
 )
 
-// Probe is what one side of a conversation knows of it. The run that carries it has the lowest number that the sender still
+// Probe is the knowledge that one side of a conversation has of it. The run that carries it has the lowest number that the sender still
 // keeps as its FirstSequence.
 type Probe struct {
 	// Given is the next number that the sender will give; Expected the next one that it expects of the other side.
@@ -87,7 +87,7 @@ type Probe struct {
 // Unsequenced is the number of an Error message that a broker made. It stands outside the order of its conversation.
 const Unsequenced int64 = 1<<63 - 1
 
-// Outcome is what the receiving broker did with a run.
+// Outcome is the receiving broker's decision about a run.
 type Outcome string
 
 // The outcomes.

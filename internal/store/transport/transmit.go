@@ -9,7 +9,7 @@ import (
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
-// What a daemon asks of a database that transmits. Statements that change something carry the daemon's term.
+// The questions of a daemon to a database that transmits. Statements that change something carry the daemon's term.
 
 // ReadSpeaker returns in whose name the daemon that holds a term transmits, and records when the server has begun a new epoch. It
 // returns false when the term is over.

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
-// What the daemon asks of a database about the security of dialogs. It holds the secrets; the database knows who is who.
+// The questions of a daemon to a database about the security of dialogs. It holds the secrets; the database knows who is who.
 
 // SecurityMode reports how a dialog is secured.
 type SecurityMode string
@@ -98,7 +98,7 @@ func FindDialogCertificate(ctx context.Context, db pgdb.DB, principal uint32, is
 	return c, nil
 }
 
-// JudgedCertificates is what a database says of the certificates that a sealed message names.
+// JudgedCertificates is the judgement of a database on the certificates that a sealed message names.
 type JudgedCertificates struct {
 	// SignerPrincipal is the oid of the role in whose name the message was signed; 0 in an anonymous dialog.
 	SignerPrincipal   uint32

@@ -13,9 +13,9 @@ import (
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
-// PairingOffer is what a broker says about itself to one that it pairs with; as JSON it is what travels.
+// PairingOffer is a broker's statement about itself to one that it pairs with; its JSON travels.
 type PairingOffer struct {
-	// Name is what it calls itself.
+	// Name is the name that it gives itself.
 	Name string `json:"name"`
 	// Address is where it listens, tcp://host:port; "" when it does not say.
 	Address string `json:"address,omitempty"`
@@ -57,7 +57,7 @@ func OwnPairingOffer(ctx context.Context, db pgdb.DB) (offer PairingOffer, err e
 	return offer, nil
 }
 
-// PairingChoice is what an operator decides about a new peer.
+// PairingChoice is an operator's decision about a new peer.
 type PairingChoice struct {
 	Role   string // whose grants count for what it sends; "" for none
 	Name   string // of the peer; "" for what it calls itself

@@ -72,7 +72,7 @@ func ReadPeerKeys(ctx context.Context, db pgdb.DB) ([]PeerKey, error) {
 	return keys, nil
 }
 
-// NewPeer is a broker elsewhere that is to be trusted. What is empty is left to the database.
+// NewPeer is a broker elsewhere that is to be trusted. Fields that are empty are left to the database.
 type NewPeer struct {
 	Fingerprint string // the SHA-256 of its public key, in hexadecimal digits
 	Name        string
@@ -170,7 +170,7 @@ func SucceedPeerKey(ctx context.Context, db pgdb.DB, s PeerSuccessor) error {
 	return nil
 }
 
-// ReportedCertificate is what a daemon reports to its databases about itself.
+// ReportedCertificate is a daemon's report to its databases about itself.
 type ReportedCertificate struct {
 	Daemon              string // its name
 	Fingerprint         string // of its key

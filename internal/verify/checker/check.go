@@ -103,8 +103,8 @@ func (c *check) deliveries() {
 	}
 }
 
-// losses finds messages that are nowhere: S2. What is sent to a side that ends may vanish with it, and what a side has sent
-// that ends with an error, as long as it has not left (spec 3.2).
+// losses finds messages that are nowhere: S2. Messages sent to a side that ends may vanish with it, as may those of a side that ends with
+// an error, as long as they have not left (spec 3.2).
 func (c *check) losses() {
 	over := c.deaf()
 	for _, e := range c.history.Ended {

@@ -64,7 +64,7 @@ func (c *check) unreported(ended map[Direction]Ended, received map[Direction]End
 		switch {
 		case informed, endedToo:
 		case !c.sides[other] && (e.Kind == EndError || !hasSent[direction]):
-			// What was not transmitted yet is dropped by an error, and a side that never knew of a dialog gets no end of it.
+			// Messages that were not transmitted yet are dropped by an error, and a side that never knew of a dialog gets no end of it.
 		default:
 			c.tear("S11", direction.Dialog, "%v was ended and the other side never received it", direction)
 		}

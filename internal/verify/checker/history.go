@@ -76,6 +76,6 @@ type History struct {
 	EndsReceived []EndReceived
 	// Waiting are the messages that are in a queue still when the run is over.
 	Waiting []Received
-	// Observed is what was seen while the run went on, besides the ledgers.
+	// Observed holds the observations made while the run went on, besides the ledgers.
 	Observed
 }

@@ -2,8 +2,8 @@ package checker
 
 import "time"
 
-// Observed is what a run saw beside the ledgers: what its clients know, what was on the way at some instant, and how long it took
-// to become quiet. What was not read stays empty, and is not judged.
+// Observed holds the observations of a run beside the ledgers: the knowledge of its clients, the messages on the way at some instant, and
+// how long it took to become quiet. Values that were not read stay empty, and are not judged.
 type Observed struct {
 	// Prefixes are samples of running streams: S6.
 	Prefixes []Prefix
@@ -12,10 +12,10 @@ type Observed struct {
 	// PutBack are messages that were received and then rolled back, as their receiver knows for certain: S8.
 	PutBack []Received
 
-	// Acknowledged is what the receiver's broker has acknowledged; Expects what it expected next later, when it had been stopped and
-	// started, and so is durable: T1.
+	// Acknowledged is the number that the receiver's broker has acknowledged; Expects what it expected next later, when it had been stopped
+	// and started, and so is durable: T1.
 	Acknowledged, Expects []Mark
-	// Forgotten is what the sender's broker no longer keeps, seen before Expects: T2.
+	// Forgotten is the number below which the sender's broker keeps nothing, seen before Expects: T2.
 	Forgotten []Mark
 
 	// Survived are messages whose sender received the result of its commit, SurvivedReceipts those whose receiver did: F1.
@@ -34,7 +34,7 @@ type Observed struct {
 	// Healed is when the last fault was, and Quiet when nothing was on the way any more, both by the clock of the run; QuietMax is how much
 	// later that may be. Quiet stays zero when it never became quiet: L1.
 	Healed, Quiet, QuietMax time.Duration
-	// Left is what remained then, though everything has ended, as texts: L1.
+	// Left lists the remains then, though everything has ended, as texts: L1.
 	Left []string
 }
 

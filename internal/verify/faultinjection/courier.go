@@ -41,7 +41,7 @@ func Faults() []Fault {
 	return []Fault{Lose, Mute, Late, Repeat, Race, Shuffle, Truncate, Echo, Stale, Forge}
 }
 
-// errFault is what the sender gets for a delivery whose outcome is unknown.
+// errFault is the sender's error for a delivery whose outcome is unknown.
 var errFault = errors.New("the courier knows nothing of it")
 
 // rememberedMost bounds what a courier can echo.
@@ -83,7 +83,7 @@ func (c *Courier) Counts() map[Fault]int {
 	return maps.Clone(c.counts)
 }
 
-// Close delivers what is late, unless ctx ends before, and waits for it. What is delivered after it is treated well.
+// Close delivers what is late, unless ctx ends before, and waits for it. Batches that are delivered after it are treated well.
 func (c *Courier) Close(ctx context.Context) {
 	c.mu.Lock()
 	c.isClosed = true

@@ -279,7 +279,7 @@ func TestBytesThatAreNoProtocolAtAllAreRejected(t *testing.T) {
 	}
 }
 
-// What a later version sends besides is left alone: kinds of frames, fields, features.
+// Extensions that a later version sends are left alone: kinds of frames, fields, features.
 func TestAPeerOfALaterVersionIsUnderstood(t *testing.T) {
 	t.Parallel()
 	_, address := serve(t, &target{}, link.Config{Plaintext: true})

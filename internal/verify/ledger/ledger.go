@@ -108,7 +108,7 @@ func Collect(ctx context.Context, to, from *pgx.Conn) error {
 	return nil
 }
 
-// Verdict gives what the ledger's own view finds wrong, one text for each invariant that is broken.
+// Verdict gives the faults that the ledger's own view finds, one text for each invariant that is broken.
 func Verdict(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	return collect(ctx, conn, "select invariant || ': ' || violations from ledger.verdict where violations > 0", pgx.RowTo[string])
 }

@@ -2,7 +2,7 @@ package mailcheck
 
 import "time"
 
-// Outcome is what a submitter learned of a letter.
+// Outcome is the submitter's knowledge about a letter.
 type Outcome int
 
 const (
@@ -45,7 +45,7 @@ type Arrival struct {
 	Key       string
 	Recipient string
 	Hash      string
-	// Report is what it reports, when it is no letter.
+	// Report is the content of a report, when it is no letter.
 	Report *Report
 	// Place says where, for people.
 	Place  string
@@ -57,7 +57,7 @@ type Arrival struct {
 // Span is a time in which something was not there.
 type Span struct{ From, To time.Time }
 
-// Faults are what was done to mail transport that may explain why a letter came twice.
+// Faults are the faults injected into mail transport that may explain why a letter came twice.
 type Faults struct {
 	// Killed are the times at which a process was killed that sends.
 	Killed []time.Time

@@ -21,7 +21,7 @@ const (
 	AtEnd       Step = "end"
 )
 
-// Fault is what a host does instead of what it should.
+// Fault is the misbehaviour of a host.
 type Fault string
 
 // The faults. Drop closes the connection without a word; at the end of a message it has not taken the message, and DropTaken has. Hang
@@ -178,7 +178,7 @@ func (h *Host) ended(conn net.Conn, s *session) {
 	}
 }
 
-// Arrivals are what it has taken until now.
+// Arrivals are the letters that it has taken until now.
 func (h *Host) Arrivals() []Arrival {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -9,7 +9,8 @@ import (
 // examplesMax bounds the examples of findings.
 const examplesMax = 20
 
-// Findings are what the judge found. The first group says what there was, the second what may happen, the third what must not.
+// Findings are the findings of the judge. The first group counts letters and recipients. The second counts repeats that a fault explains;
+// they are allowed. The third counts violations.
 type Findings struct {
 	Submitted   int `json:"submitted"`
 	Accepted    int `json:"accepted"`
@@ -34,7 +35,7 @@ type Findings struct {
 	Examples []string `json:"examples"`
 }
 
-// Clean is whether nothing was found that must not be.
+// Clean reports whether there is no violation.
 func (f *Findings) Clean() bool {
 	return f.Lost+f.NeverSent+f.Duplicated+f.Changed+f.Contradicts == 0
 }
@@ -89,7 +90,7 @@ func (j *judge) example(format string, arguments ...any) {
 	}
 }
 
-// submission counts a letter, and whether it is at each of its recipients.
+// submission counts a letter, and each of its recipients as arrived, reported or lost.
 func (j *judge) submission(s Submission) {
 	j.Submitted++
 	switch s.Outcome {
@@ -117,7 +118,7 @@ func (j *judge) submission(s Submission) {
 	}
 }
 
-// belongs is whether a letter was sent to a recipient.
+// belongs reports whether a letter was sent to a recipient.
 func (j *judge) belongs(at place) bool {
 	s, known := j.letters[at.key]
 	return known && s.Outcome != NotAccepted &&
@@ -139,7 +140,7 @@ func (j *judge) arrived(at place, came []Arrival) {
 	j.repeats(came, "letter "+at.key+" at "+at.recipient)
 }
 
-// reported judges the reports of one recipient of one letter: they come once, and not of what arrived and was acknowledged.
+// reported judges the reports about one recipient of one letter: one report at most, and none when the letter arrived and was acknowledged.
 func (j *judge) reported(about place, came []Arrival) {
 	if !j.belongs(about) {
 		j.NeverSent++
@@ -155,7 +156,7 @@ func (j *judge) reported(about place, came []Arrival) {
 	}
 }
 
-// repeats judges each arrival after the first by how the one before it ended.
+// repeats judges each arrival after the first by the ending of the arrival before it.
 func (j *judge) repeats(came []Arrival, what string) {
 	slices.SortStableFunc(came, func(a, b Arrival) int { return a.At.Compare(b.At) })
 	for i, before := range came[:len(came)-1] {
@@ -173,7 +174,7 @@ func (j *judge) repeats(came []Arrival, what string) {
 	}
 }
 
-// String is the name of an ending.
+// String gives the name of an ending.
 func (e Ending) String() string {
 	return [...]string{"stored", "acknowledged", "unread", "unanswered"}[e]
 }

@@ -114,7 +114,7 @@ func path(argument, word string) (address string, ok bool) {
 	return address, begins && ends
 }
 
-// fails replies to a step, or fails there. What is done comes with the good reply only.
+// fails replies to a step, or fails there. The step's work comes with the good reply only.
 func (s *session) fails(step Step, reply string, done ...func()) error {
 	switch fault := s.host.fault(step); fault {
 	case Defer:

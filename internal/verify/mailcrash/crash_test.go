@@ -36,7 +36,7 @@ func TestMailOutlivesKills(t *testing.T) {
 	n := &nemesis{hub: h, random: rand.New(rand.NewPCG(seed, 0)), done: map[string]int{}}
 	n.torment(t, duration, longest)
 	work.stop()
-	// What has piled up before a host that fails would take hours.
+	// Mail that has piled up before a host that fails would take hours.
 	h.isHealed.Store(true)
 	healed := time.Now()
 	h.drain(t)
@@ -58,7 +58,7 @@ var left = []string{
 	"parley_mail._p_message", "parley_mail._p_recipient", "parley_store.work_items", "parley_mail._p_report", "parley_store._p_lease",
 }
 
-// drain waits until nothing is under way. What does not come to an end is an error.
+// drain waits until nothing is under way. Work that does not come to an end is an error.
 func (h *hub) drain(t testing.TB) {
 	t.Helper()
 	conn := h.connect(t)

@@ -95,7 +95,7 @@ func (h *hub) smartHost(name string) string {
 		"smart_hosts": [{"host": "[%s]", "port": %s}]`, address, port)
 }
 
-// configure says what is ours and where the rest goes, and makes the places in the database where letters arrive.
+// configure defines the domains that are ours and where the rest goes, and makes the places in the database where letters arrive.
 func (h *hub) configure(t testing.TB, bindings []string) {
 	t.Helper()
 	conn := h.connect(t)
@@ -130,7 +130,7 @@ func (h *hub) configure(t testing.TB, bindings []string) {
 	}
 	must(t, conn, `select parley_mail.apply($1::jsonb)`, configuration)
 	must(t, conn, `select parley_mail.grant_right('SERVE', 'hub'), parley_mail.grant_right('SEND', 'shop')`)
-	// What failed is tried again soon: the test is about what becomes of it, not about when.
+	// A failed delivery is tried again soon: the test is about its fate, not about when.
 	must(t, conn, `select parley_store.set_retry_policy(p.policy, 'STEPS', '1 second', expires_after => '90 days') from parley_store.retry_policies as p`)
 }
 

@@ -29,7 +29,7 @@ type workload struct {
 	bySQL map[string]int
 }
 
-// recipients are where letters go. Nobody is there under some of them.
+// recipients are where letters go. Some of them have no mailbox.
 var recipients = []string{
 	"a@steady.example", "b@steady.example", "c@flaky.example", "d@flaky.example", "e@flaky.example", "f@bare.example", "ann@shop.example",
 	"eve@shop.example", "bob@shop.example", "orders@shop.example", "desk@shop.example", "nobody@shop.example",
@@ -155,7 +155,7 @@ func (w *workload) submit(ctx context.Context, conn *pgx.Conn, random *rand.Rand
 		return err
 	}
 	if random.IntN(10) == 0 {
-		// What was sent since the savepoint is gone with it, and the letter itself is not.
+		// Letters sent since the savepoint are gone with it, and the letter itself is not.
 		if _, err := tx.Exec(ctx, `savepoint before`); err != nil {
 			return err
 		}
@@ -187,7 +187,7 @@ func (w *workload) submit(ctx context.Context, conn *pgx.Conn, random *rand.Rand
 	return tx.Commit(ctx)
 }
 
-// settle gives what was submitted, with what the database says of transactions whose commit got no answer.
+// settle gives the submissions, with the database's answer about transactions whose commit got none.
 func (w *workload) settle(t testing.TB) []mailcheck.Submission {
 	t.Helper()
 	conn := w.hub.connect(t)

@@ -104,7 +104,7 @@ func (p *pair) carry() {
 func (p *pair) failOver() {
 	p.t.Helper()
 	p.primary.stopImmediately(p.t)
-	// What a has acknowledged to b, and what b has forgotten because of that, is to be found in the standby.
+	// Messages that a has acknowledged to b, and that b has forgotten because of that, are to be found in the standby.
 	if !p.work.lossy {
 		p.work.observed.Acknowledged = p.couriers[1].to.marks()
 		p.work.observed.Forgotten = p.marks(p.b, `

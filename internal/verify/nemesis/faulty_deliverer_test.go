@@ -17,11 +17,11 @@ import (
 	"github.com/parley-broker/parley/internal/verify/checker"
 )
 
-// errLost is what a caller sees of a batch, or an answer, that was lost.
+// errLost is the caller's error for a batch, or an answer, that was lost.
 var errLost = errors.New("lost on the way")
 
 // faultyDeliverer is a way to a database that does what no byte proxy below TLS can: it repeats batches, loses them or their answers, keeps
-// them for later, cuts them up, turns their runs round, and speaks in the name of terms that are over. What it keeps it has copied.
+// them for later, cuts them up, turns their runs round, and speaks in the name of terms that are over. It copies batches that it keeps.
 type faultyDeliverer struct {
 	transport.Deliverer
 	t testing.TB
@@ -31,7 +31,7 @@ type faultyDeliverer struct {
 	honest bool
 	held   []transport.Batch
 	did    map[string]int
-	// acknowledged is what the database has acknowledged; keeps T1.
+	// acknowledged is the number that the database has acknowledged; keeps T1.
 	acknowledged map[checker.Direction]int64
 	// newest is the newest speaker that the database has listened to; what is older must change nothing; keeps T3.
 	newest transportstore.Speaker
@@ -275,7 +275,7 @@ func direction(run transportstore.Run) checker.Direction {
 	return checker.Direction{Dialog: run.ConversationID.String(), FromInitiator: run.FromInitiator}
 }
 
-// marks gives what was acknowledged.
+// marks gives the numbers that were acknowledged.
 func (e *faultyDeliverer) marks() (marks []checker.Mark) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -102,8 +102,8 @@ func (b *bytesOf) run(fits transportstore.Run, own parley.UUID) transportstore.R
 	return run
 }
 
-// Whatever comes from outside, the database answers each run and breaks no rule of its own; nobody can stop the batches of others by what
-// it sends under its own.
+// The database answers each run from outside and breaks no rule of its own; no sender can stop the batches of others by what it sends under
+// its own.
 func FuzzArrival(f *testing.F) {
 	from, pool := newSpeaking(f), newListening(f)
 	speeches := from.speak(f, [][]string{{"one", "two", "three"}}, []bool{false})
@@ -135,7 +135,7 @@ func FuzzArrival(f *testing.F) {
 			batch.Runs = append(batch.Runs, b.run(speeches[0].run, own))
 			arrival.Identities = append(arrival.Identities, []string{"", "peer:abc", "role:postgres", "certificate:x"}[b.below(4)])
 		}
-		// What cannot be expressed in a frame does not come in.
+		// A batch that cannot be expressed in a frame does not come in.
 		payload, err := wire.EncodeBatch(batch)
 		if err != nil {
 			return

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// network is two hosts with a router between them, as namespaces of this machine. What the router does not pass on is lost without a
-// word, as in a network that is broken somewhere; a proxy would close the connections.
+// network is two hosts with a router between them, as namespaces of this machine. Packets that the router does not pass on are lost without
+// a word, as in a network that is broken somewhere; a proxy would close the connections.
 type network struct {
 	t      testing.TB
 	router string

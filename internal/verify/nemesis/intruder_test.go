@@ -359,7 +359,7 @@ func TestADaemonBearsAPeerThatMisbehaves(t *testing.T) {
 		t.Logf("the daemon took %d MiB", most)
 	}
 
-	// What it has sent is there once, in order.
+	// Its messages are there once, in order.
 	const received = "select string_agg(parley.body_text(message_body), ',' order by queuing_order) from parley.receive('ajar')"
 	if got := ask[string](t, victim.conn, received); got != "1,2,3" {
 		t.Errorf("received %s of the peer", got)

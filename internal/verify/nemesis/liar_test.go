@@ -17,7 +17,7 @@ import (
 	"github.com/parley-broker/parley/internal/verify/faultinjection"
 )
 
-// lie is what a trusted peer answers to batches.
+// lie is the answer of a trusted peer to batches.
 type lie struct {
 	name string
 	// answer gives the frames for a question of so many runs.

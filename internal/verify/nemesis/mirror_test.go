@@ -53,7 +53,7 @@ func TestDiagnosisOfAMirrorChecksThePartnerAndTheRoutes(t *testing.T) {
 		})
 	}
 
-	// What the partner lacks.
+	// The rights that the partner lacks.
 	must(t, mirror, "select pg_wal_replay_pause()")
 	await(t, "replay has paused", func() bool { return ask[string](t, mirror, "select pg_get_wal_replay_pause_state()") == "paused" })
 	must(t, a, "select parley.create_service('a/target', 'target_queue', array['DEFAULT'])")

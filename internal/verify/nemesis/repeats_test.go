@@ -143,7 +143,7 @@ func (s *speaking) speaker(t testing.TB) transportstore.Speaker {
 	return speaker
 }
 
-// readHistory is what a listener's queue has of a number of dialogs, received to the end.
+// readHistory is the content of a listener's queue about a number of dialogs, received to the end.
 func readHistory(t testing.TB, pool *pgxpool.Pool) (h checker.History) {
 	t.Helper()
 	for {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// timeline is what clients and the nemesis did, in lines of JSON: when, who, what, and what about it.
+// timeline records the acts of clients and the nemesis, in lines of JSON: when, who, what, and what about it.
 type timeline struct {
 	mu   sync.Mutex
 	text bytes.Buffer

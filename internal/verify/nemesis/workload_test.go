@@ -170,7 +170,7 @@ func (a *actor) transaction(role func(*actor) error) error {
 		return err
 	}
 	if err := a.try("commit"); err != nil {
-		// Nobody knows.
+		// The outcome is unknown.
 		a.log.add(a.now(), a.name, "unknown", err.Error())
 		return err
 	}

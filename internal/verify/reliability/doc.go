@@ -3,7 +3,7 @@
 // in the order of its conversation, by a transaction that commits. Invariants have numbers, S1 to S19; a test that
 // guards one names it.
 //
-// Interleavings are made, not hoped for: a session is brought to where it waits for a lock, which is a state that can be
-// seen, and only then does the next one act. What cannot be arranged so is left to the stress test and the
-// random histories, whose verdict comes from a ledger that the workload keeps in its own transactions.
+// Interleavings are made, not hoped for: a session is brought to where it waits for a lock, which is a state that can be seen, and only
+// then does the next one act. Orders that cannot be arranged so are left to the stress test and the random histories, whose verdict comes
+// from a ledger that the workload keeps in its own transactions.
 package reliability

@@ -31,7 +31,7 @@ func TestTransactionThatIsCutOffAfterAnyStatementLeavesNothing(t *testing.T) {
 	}
 }
 
-// Nobody learns whether the transaction was committed; the ledger knows.
+// The client does not learn whether the transaction was committed; the ledger knows.
 func TestCommitWithoutAnAnswerLosesAndRepeatsNothing(t *testing.T) {
 	t.Parallel()
 	for name, steps := range scenarios {

@@ -73,7 +73,7 @@ type holder struct {
 	got []delivery
 }
 
-// delivery is what a receiver of the ledger needs to go on.
+// delivery holds the facts that a receiver of the ledger needs to go on.
 type delivery struct {
 	Handle string
 	Group  string

@@ -317,7 +317,7 @@ func replicated(t *testing.T, from *ownServer, dsn string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What comes while it is copied comes too; then nobody writes any more.
+	// Messages that come while it is copied come too; then nobody writes any more.
 	l := &ledger{fixture: &fixture{dsn: dsn, admin: original}, holders: map[string]holder{}, conflicts: map[*session]string{}}
 	original.exec("select ledger.send(e.conversation_handle, 'late', 'x', 1) from parley.conversation_endpoints as e where e.is_initiator = 1 and e.state = 'CO'")
 	l.mustReceive(t, original, "target_queue", 20)

@@ -14,7 +14,7 @@ const (
 	typeDialogTimer = "http://schemas.microsoft.com/SQL/ServiceBroker/DialogTimer"
 )
 
-// message is what a test checks of a received message.
+// message holds the fields of a received message that a test checks.
 type message struct {
 	Handle   string
 	Group    string

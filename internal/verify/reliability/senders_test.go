@@ -86,7 +86,7 @@ func TestSendsOnSeveralConversationsAtOnceDoNotDeadlock(t *testing.T) {
 	}
 }
 
-// What is sent before the target exists goes first, also when the sender commits only after the target was created; keeps S4.
+// Messages sent before the target exists go first, also when the sender commits only after the target was created; keeps S4.
 func TestMessagesSentWhileTheTargetIsCreatedKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)

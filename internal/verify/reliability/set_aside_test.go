@@ -275,7 +275,7 @@ func (s *session) rowsVisited() int64 {
 	return ask[int64](s, "select seq_tup_read + idx_tup_fetch from pg_stat_xact_user_tables where schemaname = 'parley' and relname = '_p_message'")
 }
 
-// What is left of the backlog after setting aside costs a reader some hundreds of rows at most, and is passed by.
+// The rest of the backlog after setting aside costs a reader some hundreds of rows at most, and is passed by.
 func TestBacklogOfAPoisonConversationDoesNotSlowOthers(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

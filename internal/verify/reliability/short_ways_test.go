@@ -185,7 +185,7 @@ func (a *actor) sendPooled() error {
 	return a.sendOne(handle)
 }
 
-// receiveGroups receives from many groups. What was begun by begin_and_send ends with its message, and the other side after it.
+// receiveGroups receives from many groups. A dialog that was begun by begin_and_send ends with its message, and the other side after it.
 func (a *actor) receiveGroups() error {
 	queue := "target_queue"
 	if a.random.IntN(2) == 0 {

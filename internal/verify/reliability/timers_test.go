@@ -36,7 +36,7 @@ func TestReadersThatFireTimersDoNotDeadlock(t *testing.T) {
 	var sending, reading sync.WaitGroup
 	var fired firings
 	over := make(chan struct{})
-	// Nobody answers these.
+	// No service answers these.
 	b.admin.exec("select parley.begin_dialog('initiator', 'target', lifetime => 1) from generate_series(1, 20)")
 	for range 2 {
 		s := b.session(t)

@@ -37,7 +37,7 @@ func TestKeyOfARawMessageIsForItsBytes(t *testing.T) {
 	b.RequireSubmitted(1)
 }
 
-// What a mailbox has got is a duplicate for the window alone, also where maintenance has not been there since.
+// A message that a mailbox has got makes a duplicate for the window alone, also where maintenance has not been there since.
 func TestDuplicateIsNoneAfterTheWindow(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewMail(t)

@@ -6,7 +6,7 @@ import (
 	"github.com/parley-broker/parley/internal/sqltest"
 )
 
-// What would come back as a report is refused while the peer is still there, and only that.
+// A message that would come back as a report is refused while the peer is still there, and only such a message.
 func TestMailForNobodyIsRefusedWhileThePeerIsThere(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewMail(t)

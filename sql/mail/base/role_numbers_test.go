@@ -6,8 +6,9 @@ import (
 	"github.com/parley-broker/parley/internal/sqltest"
 )
 
-// What a role has in mail, rights, a quota, stored attachments, what it has submitted, is its own under whatever name, and nobody else's. Where a
-// dump is restored it is that of who has the name there, as with GRANT, whoever has the oid. To refresh the place is what pg_restore does.
+// The things that a role has in mail, rights, a quota, stored attachments, its submissions, are its own under whatever name, and nobody
+// else's. Where a dump is restored it is that of who has the name there, as with GRANT, whoever has the oid. To refresh the place is what
+// pg_restore does.
 func TestWhatARoleHasInMailStaysItsOwn(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewMail(t)
@@ -86,7 +87,7 @@ func TestWhatARoleHasInMailStaysItsOwn(t *testing.T) {
 	tx.Exec("update parley._p_role_number as n set name = 'gone' where n.number = (select p.author from parley_mail._p_service_pattern as p)")
 	tx.RefusesMail(1, require)
 	tx.Rollback()
-	// What somebody would have elsewhere who is not there is shown, and can be taken away.
+	// Rights of a role that is not there are shown, and can be taken away.
 	tx = b.Begin()
 	tx.Exec(rename)
 	tx.Exec(elsewhere)
@@ -108,7 +109,7 @@ func TestWhatARoleHasInMailStaysItsOwn(t *testing.T) {
 	sqltest.Equal(b.Session, 0, "select count(*)::int from pg_attribute as a join pg_class as c on c.oid = a.attrelid where c.relnamespace = 'parley_mail'::regnamespace and c.relkind = 'r' and a.atttypid::regtype::text like 'reg%'")
 }
 
-// Who grants a role something waits for no transaction of it, and what it has of the grant and what it wrote meanwhile are of one role.
+// A grant to a role waits for no transaction of it, and its grants and the rows that it wrote meanwhile are of one role.
 func TestGrantWaitsForNoTransactionOfItsRole(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewMail(t)

@@ -75,7 +75,7 @@ func TestCategorizerResolvesRecipients(t *testing.T) {
 			failed := strings.TrimSuffix(c.failed, "none")
 			sqltest.Equal(b.Session, failed, "select coalesce(string_agg(distinct status, ' '), '') from parley_mail._p_report")
 			sqltest.Equal(b.Session, strings.Count(c.want, ";")+min(len(c.want), 1), "select count(*)::int from parley_store.work_items where system = 'mail' and lane <> 'POISON/-/-'")
-			// What nobody waits for is gone, with its body.
+			// A message for which nobody waits is gone, with its body.
 			if c.want == "" && failed == "" {
 				sqltest.Equal(b.Session, 0, "select count(*)::int from parley_mail._p_message")
 			}
@@ -159,7 +159,7 @@ func TestLargeExpansionsAreChippedAndShareTheBody(t *testing.T) {
 	sqltest.Equal(b.Session, 0, "select count(*)::int from parley_mail._p_message")
 }
 
-// What the sender gave is kept; otherwise an address that leads to another is the original one (RFC 3461, RFC 6533).
+// The recipient that the sender gave is kept; otherwise an address that leads to another is the original one (RFC 3461, RFC 6533).
 func TestOriginalRecipientHasTheTypeOfItsAddress(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewMail(t)
@@ -188,7 +188,7 @@ func TestPoisonIsSetAsideAndOthersGoOn(t *testing.T) {
 	sqltest.Equal(b.Session, 2, "select count(*)::int from parley_mail._p_message")
 }
 
-// What a session had in its hands when it died is categorized by the next.
+// Messages that a session had in its hands when it died are categorized by the next.
 func TestCategorizerThatDiesLosesNothing(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewMail(t)
@@ -239,7 +239,7 @@ func TestAcceptedMessagesAreStoredOnce(t *testing.T) {
 		t.Error("a role without SERVE accepted mail")
 	}
 	b.As(b.Role("nobody2")).Fails("PM001", "select parley_mail._p_put_body('x')")
-	// What is stored before, whole or as chunks, is read as one body.
+	// A body that is stored before, whole or as chunks, is read as one.
 	b.Exec(`do $$
 		declare v record;
 		begin

@@ -215,7 +215,7 @@ func TestWhatWaitsTooLongIsReportedAndThenGivenUp(t *testing.T) {
 	if got := b.LeftOf(id); got != "1 message, 0 recipients, 0 items, reports FAILED" {
 		t.Errorf("after its time: %s", got)
 	}
-	// Nobody reached the host, so that no recipient has a reply of it: what is wrong with the queue is the reason.
+	// No daemon reached the host, so that no recipient has a reply of it: the fault of the queue is the reason.
 	if got := sqltest.Value[string](b.Session, `select status || ' ' || reason from parley_mail._p_report`); !strings.HasPrefix(got, "5.4.7 ") ||
 		!strings.HasSuffix(got, "last attempt: no answer") {
 		t.Errorf("reported is %s", got)

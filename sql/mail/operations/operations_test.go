@@ -25,7 +25,7 @@ func TestMessagesAreSuspendedResumedAndRetried(t *testing.T) {
 	if got := b.StatusOf(id); got != "DNS SUSPENDED, MAILBOX ACTIVE" {
 		t.Errorf("after claim: %s", got)
 	}
-	// What is under way is suspended when its attempt has failed.
+	// A message under way is suspended when its attempt has failed.
 	sqltest.Equal(b.Session, 1, `select parley_mail.suspend_messages('{"queue": "MAILBOX/*"}')`)
 	if got := b.StatusOf(id); got != "DNS SUSPENDED, MAILBOX PENDING_SUSPEND" {
 		t.Errorf("suspended under way: %s", got)
@@ -91,7 +91,7 @@ func TestMessagesAreRemovedWithAReportOrWithout(t *testing.T) {
 	sqltest.Equal(b.Session, 1, `select parley_mail.remove_messages('{"subject": "b"}', top => 1)`)
 	sqltest.Equal(b.Session, 0, `select parley_mail.remove_messages('{"subject": "b"}', top => 1)`)
 	sqltest.Equal(b.Session, "bob@example.org x@example.com", `select string_agg(address, ' ' order by address) from parley_mail._p_report where message_id = $1 and status = '5.7.0'`, second)
-	// What is under way goes when the attempt has failed, and not before.
+	// A message under way goes when the attempt has failed, and not before.
 	claims := b.ClaimMail(10, 10)
 	if len(claims) != 1 || claims[0].Message != third {
 		t.Fatalf("claimed %v", claims)
@@ -133,7 +133,7 @@ func TestMessagesAreCategorizedAnew(t *testing.T) {
 	if got := b.StatusOf(id); got != "DNS RETRY, UNREACHABLE READY" {
 		t.Errorf("before: %s", got)
 	}
-	// What is suspended stays.
+	// Suspended messages stay.
 	b.Exec(`select parley_mail.suspend_messages('{"queue": "DNS/*"}')`)
 	sqltest.Equal(b.Session, 1, `select parley_mail.resubmit_messages('{}')`)
 	b.Apply(`{"send connector": {"internet": {"enabled": true}}}`)
@@ -179,7 +179,7 @@ func TestSuspendedMessagesAreExportedForReplay(t *testing.T) {
 	id := sqltest.Value[int64](b.Session, "select parley_mail.send('ann', array['x@example.com', 'y@example.com'], 'a', repeat('text ', 3000), notify => 'SUCCESS', ret => 'HDRS', envid => 'E+1=', verp => true)")
 	b.Exec("select parley_mail._p_categorize(100)")
 	sqltest.Equal(r, 0, "select count(*)::int from parley_mail.export_messages('{}')")
-	// What is named by its number says why it is not given.
+	// A message that is named by its number says why it is not given.
 	later := sqltest.Value[int64](b.Session, "select parley_mail.send('ann', array['x@example.com'], 'later', 'text')")
 	for _, c := range []struct {
 		messages []int64
@@ -266,7 +266,7 @@ func TestTrackingIsForViewersAndSubmitters(t *testing.T) {
 	sqltest.Equal(b.Session, "true", "select bool_and(message_subject is null)::text from parley_mail.tracking where internal_message_id = $1::bigint::text", id)
 }
 
-// Who is in a group, and where an alias or forwarding leads, is for who sees all of mail.
+// The members of a group, and where an alias or forwarding leads, are for roles that see all of mail.
 func TestSubmitterSeesTheAddressesThatHeWrote(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewMail(t)
@@ -327,7 +327,7 @@ func TestOperationsOfMailAskForTheRight(t *testing.T) {
 		where p.pronamespace = 'parley_mail'::regnamespace and p.proname in ('_p_give_up', '_p_resubmit', '_p_matching', '_p_operate', '_p_listed_messages')`, viewer)
 }
 
-// Whoever is nobody may do nothing, and sees nothing.
+// A role without rights may do nothing, and sees nothing.
 func TestOperationsOfMailRefuseANullCaller(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewMail(t)
@@ -347,7 +347,7 @@ func TestOperationsOfMailRefuseANullCaller(t *testing.T) {
 	}
 }
 
-// Whoever holds what a task of maintenance needs keeps the others from nothing, and is found.
+// A session that holds the rows that a task of maintenance needs keeps the others from nothing, and is found.
 func TestNobodyHoldsUpMaintenance(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewBoundMail(t)

@@ -103,7 +103,7 @@ func TestWorkWithoutItsMessageIsFoundAndSwept(t *testing.T) {
 	sqltest.Equal(b.Session, fmt.Sprint([]int64{kept, poison}), "select format('[%s]', string_agg(subject::text, ' ' order by subject)) from parley_store.work_items")
 }
 
-// What stands in a queue and has no work item nobody would ever deliver.
+// A message that stands in a queue and has no work item would never be delivered.
 func TestMessageWithoutWorkIsFoundAndCategorizedAnew(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewMail(t)

@@ -172,7 +172,7 @@ func TestMessageOfWhichTwoDeliveriesDieIsPoison(t *testing.T) {
 	sqltest.Equal(b.Session, 1, `select parley_mail.remove_messages('{"queue": "POISON"}')`)
 	sqltest.Equal(b.Session, "inbox@example.org 5.7.0", "select string_agg(address || ' ' || status, ',') from parley_mail._p_report")
 	sqltest.Equal(b.Session, 0, "select count(*)::int from parley_mail._p_recipient")
-	// What could not be delivered, without a death, is given back.
+	// Messages that could not be delivered, without a death, are given back.
 	b.Exec("select parley_mail.send('ann', array['inbox@example.org'], 'three', 'text')")
 	b.Exec("select parley_mail._p_categorize()")
 	for range 3 {
@@ -182,7 +182,7 @@ func TestMessageOfWhichTwoDeliveriesDieIsPoison(t *testing.T) {
 	sqltest.Equal(b.Session, 2, "select count(*)::int from public.inbox")
 }
 
-// undelayed has what waits for a time claimed at once.
+// undelayed has items that wait for a time claimed at once.
 func undelayed(b *sqltest.Broker, system string) {
 	b.Helper()
 	b.Exec(`select parley_store.retry_work_now($1, '{"state": "DELAYED"}')`, system)
@@ -236,7 +236,7 @@ func TestMessageOfWhichTwoSendersDieIsPoison(t *testing.T) {
 	deaths("1 " + lane + ",1 " + lane + ",1 " + other)
 	suspect := claimOne()
 	none()
-	// What nobody died of is sent meanwhile.
+	// Messages of which nobody died are sent meanwhile.
 	send(other, 1)
 	fresh := claimOne()
 	b.Outcomes(fresh, "DELIVERED")

@@ -212,7 +212,7 @@ func TestReportsKeepToTheirSettings(t *testing.T) {
 		t.Fatalf("due: %v", got)
 	}
 	b.Exec(`select parley_mail._p_finish_report($1)`, first)
-	// What fails of the same message afterwards is collected for longer.
+	// Failures of the same message afterwards are collected for longer.
 	id := b.Delivery("DNS/internet/b.example", "", "one@b.example", "two@b.example")
 	c := b.ClaimMail(1, 1)[0]
 	b.Outcomes(c, "FAILED", "DEFERRED")
@@ -249,7 +249,7 @@ func TestReportsKeepToTheirSettings(t *testing.T) {
 	if got := b.LeftOf(inside) + b.LeftOf(outside); strings.Count(got, "reports DELAYED") != 1 || !strings.HasSuffix(got, "reports none") {
 		t.Errorf("after its time: %s", got)
 	}
-	// What comes back whole depends on what the sender asked for, and on the limit for him.
+	// Whether a message comes back whole depends on the sender's wish, and on the limit for him.
 	b.Exec(`select parley_mail.apply('{"organization": {"organization": {"dsn_return_limit_internal": 2000, "dsn_return_limit_external": 1000}}}')`)
 	for _, c := range []struct {
 		action, sender, ret string

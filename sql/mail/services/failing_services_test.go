@@ -7,7 +7,7 @@ import (
 	"github.com/parley-broker/parley/internal/sqltest"
 )
 
-// What the code of one binding does, or waits for, is a matter of its own mail.
+// The work and the waits of the code of one binding are a matter of its own mail.
 func TestBindingThatFailsHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewBoundMail(t)
@@ -52,7 +52,7 @@ func TestBindingThatFailsHoldsUpNoOther(t *testing.T) {
 	b.Deliver(2)
 	sqltest.Equal(b.Session, "3 3", "select concat_ws(' ', (select count(*) from public.inbox), (select count(*) from public.box))")
 
-	// What makes a whole transaction fail is recorded by the daemon, which has delivered it by itself.
+	// A message that makes a whole transaction fail is recorded by the daemon, which has delivered it by itself.
 	send("inbox", "40001", "good", "57014")
 	b.Exec("select parley_mail._p_categorize()")
 	leases := sqltest.Value[[]int64](b.Session, "select parley_mail._p_claim_local()")
@@ -72,7 +72,7 @@ func TestBindingThatFailsHoldsUpNoOther(t *testing.T) {
 		select string_agg(concat_ws(' ', subject, attempts, last_text), ',' order by subject) from parley_mail.waiting_recipients`)
 	b.Exec("select parley_mail.retry_queue('SERVICE/inbox/-')")
 	b.Deliver(1)
-	// What waited as long as it may is given up.
+	// A message that waited as long as it may is given up.
 	b.Exec("select parley_mail.retry_messages('{}')")
 	leases = sqltest.Value[[]int64](b.Session, "select parley_mail._p_claim_local()")
 	b.Exec("update parley_store._p_in_flight set expires_at = now() - interval '1 second'")

@@ -55,7 +55,7 @@ func TestRawMessageIsKeptForWhoMayReceiveTheReference(t *testing.T) {
 		s.RefusesMail(6, "select parley_mail.read_raw($1)", row)
 		b.Exec("grant usage on schema public to public; revoke select on public.kept from " + sqltest.Quote(reader))
 
-		// Who reads and stays in his transaction keeps one generation of content at most.
+		// A reader that stays in its transaction keeps one generation of content at most.
 		idle := b.Begin()
 		idle.Exec("set local role " + sqltest.Quote(reader))
 		idle.Exec("select octet_length(parley_mail.read_raw($1)), octet_length(parley_mail.read_raw($1, 7))", id)

@@ -14,7 +14,7 @@ func TestMailToAServiceOrATableIsDeliveredOnce(t *testing.T) {
 	b := sqltest.NewBoundMail(t)
 	b.Exec(`select parley_mail.send('ann', array['orders+7@example.org', 'inbox@example.org'], 'Hi', 'text', notify => 'SUCCESS', on_status => '//informed')`)
 	b.Exec("select parley_mail._p_categorize()")
-	// What rolls back was not delivered.
+	// A message whose transaction rolls back was not delivered.
 	dying := b.Begin()
 	dying.Exec("select parley_mail._p_deliver_to_services()")
 	dying.Rollback()
@@ -161,7 +161,7 @@ func TestBindingNeedsTheRightsOfItsAuthor(t *testing.T) {
 	s.Exec(bind("//secret", "parley_mail/Status"))
 }
 
-// What comes after a binding, and what is taken back after it, counts when something is delivered: a binding gives its author no right.
+// Objects made after a binding, and rights taken back after it, count when something is delivered: a binding gives its author no right.
 func TestBindingDeliversWithTheRightsOfItsAuthorOfNow(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewMail(t)
@@ -240,7 +240,7 @@ func TestOperatorsOfMailQueues(t *testing.T) {
 	sqltest.Equal(o, 1, `select parley_mail.remove_messages('{"queue": "DNS/internet/example.com"}')`)
 	sqltest.Equal(b.Session, "x@example.com 5.7.0", "select address || ' ' || status from parley_mail._p_report")
 	sqltest.Equal(b.Session, "y@example.net", "select string_agg(address, ' ') from parley_mail.waiting_recipients")
-	// What was unreachable is categorized anew, the rest of its message stays where it is.
+	// An unreachable recipient is categorized anew, the rest of its message stays where it is.
 	b.Apply(`{"send connector": {"internet": {"enabled": false}, "net": {"address_spaces": [{"pattern": "example.net"}]}}}`)
 	b.Exec("select parley_mail.send('ann', array['z@example.com', 'w@example.net'], 'a', 'b')")
 	b.Categorize("1 0 0")
@@ -263,7 +263,8 @@ func TestOperatorsOfMailQueues(t *testing.T) {
 	sqltest.Equal(b.As(viewer), true, "select count(*) > 0 from parley_mail.queues")
 }
 
-// Whoever answers nobody and has no Message-ID begins a conversation of his own; a long id is not cut to that of another, an empty one is none.
+// A message that answers none and has no Message-ID begins a conversation of its own; a long id is not cut to that of another, an empty one
+// is none.
 func TestConversationKeysKeepUnknownSendersApart(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewMail(t)
@@ -305,7 +306,8 @@ func TestMaintenanceEndsConversationsWhoseTimeIsOver(t *testing.T) {
 	sqltest.Equal(b.Session, "DISCONNECTED_OUTBOUND", "select max(e.state_desc) from parley.conversation_endpoints as e where e.is_initiator = 1")
 }
 
-// Nobody but maintenance reads what comes to mail transport: conversations that are over go, and the next mail with the key begins another.
+// Only maintenance reads the messages that come to mail transport: conversations that are over go, and the next mail with the key begins
+// another.
 func TestMaintenanceEndsConversationsThatServicesHaveEnded(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewBoundMail(t)

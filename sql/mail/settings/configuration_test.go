@@ -183,7 +183,7 @@ func TestMailConfigurationIsAppliedAsAWhole(t *testing.T) {
 	for _, file := range []string{`[]`, `{"mailbox": []}`, `{"mailboxes": {}}`, `{"mailbox": {"d@example.org": []}}`} {
 		b.RefusesMail(3, "select parley_mail.apply($1)", file)
 	}
-	// What was written out brings the same back.
+	// A configuration that was written out brings the same back.
 	written := sqltest.Value[string](b.Session, "select parley_mail.export_configuration()::text")
 	sqltest.Equal(b.Session, "", changes, written, false, true)
 	if !json.Valid([]byte(written)) || strings.Contains(written, "private") {
@@ -255,7 +255,7 @@ func TestKeptPasswordIsNotSentElsewhere(t *testing.T) {
 	sqltest.Equal(b.Session, "direct", "select string_agg(name, ' ') from parley_mail.objects where kind = 'send connector' and has_secrets")
 }
 
-// Who may grant a right takes back what he granted, as in PostgreSQL; who administers it takes it whoever granted it.
+// A role that may grant a right takes back its own grants, as in PostgreSQL; one that administers it takes it whoever granted it.
 func TestGrantsOfOthersAreNotRevoked(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewMail(t)

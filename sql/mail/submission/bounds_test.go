@@ -7,8 +7,8 @@ import (
 	"github.com/parley-broker/parley/internal/sqltest"
 )
 
-// What is remembered of submissions is forgotten when its time is over, and not before: a key that was forgotten too early lets a message
-// through twice.
+// Records of submissions are forgotten when their time is over, and not before: a key that was forgotten too early lets a message through
+// twice.
 func TestWhatIsRememberedOfSubmissionsHasItsTime(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, table, row, setting, kept, over string }{
@@ -127,7 +127,7 @@ func TestSettingsAreTextsOfOneLine(t *testing.T) {
 	b.Exec(set, strings.Repeat("x", 10000))
 }
 
-// Nobody is told of a missing signing key where nothing is signed.
+// A missing signing key is no finding where nothing is signed.
 func TestMissingSigningKeyIsFoundWhereSomethingIsSigned(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewMail(t)
@@ -168,7 +168,7 @@ func TestConnectorTakesMessagesOfItsSize(t *testing.T) {
 	}
 }
 
-// What is asked of mail that nobody has configured, and for no messages, says so.
+// Statements about mail that nobody has configured, and about no messages, say so.
 func TestOperationsSayWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	sqltest.NewBroker(t).RefusesMail(5, "select parley_mail._p_configuration()")

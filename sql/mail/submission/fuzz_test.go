@@ -15,7 +15,7 @@ import (
 	"github.com/parley-broker/parley/parleytest"
 )
 
-// Whatever a caller gives to send is refused as malformed, or becomes a message with the header lines that he named and no others.
+// A submission with any input of a caller is refused as malformed, or becomes a message with the header lines that he named and no others.
 func FuzzMailSend(f *testing.F) {
 	pool := parleytest.Database(f)
 	if _, err := pool.Exec(f.Context(), `select parley_mail.apply('{

@@ -235,7 +235,7 @@ func TestAddressesOfRenderedMail(t *testing.T) {
 	sqltest.Equal(b.Session, header.Get("Message-Id"), "select header_message_id from parley_mail._p_message where message_id = $1", id)
 }
 
-// What a caller gives never becomes a line of a header that he did not name.
+// An input of a caller never becomes a line of a header that he did not name.
 func TestHeadersOfMailCannotBeInjected(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewMail(t)

@@ -43,7 +43,7 @@ func TestReturnPathNamesTheRecipientWhereItCan(t *testing.T) {
 		shop.RefusesMail(10, "select parley_mail.send_batch($1, array['x@example.com'], verp => true)", sender)
 	}
 	shop.Exec("select parley_mail.send($1, array['x@example.com'], verp => true)", strings.Repeat("x", 58)+"@example.org")
-	// What came another way is asked the same: a file, and whatever the daemon takes.
+	// Messages that came another way are checked in the same way: a file, and whatever the daemon takes.
 	for _, sender := range []string{`"a b"@example.org`, "news+7@example.org", strings.Repeat("x", 59) + "@example.org", ""} {
 		const accept = "select parley_mail._p_accept_envelopes(array[jsonb_build_object('sender', $1::text, 'recipients', array['e@example.com'], 'source', 'REPLAY', 'has_verp', $2::boolean)], array['x'::bytea])"
 		b.Exec(accept, sender, false)
@@ -51,8 +51,8 @@ func TestReturnPathNamesTheRecipientWhereItCan(t *testing.T) {
 	}
 }
 
-// What is in hand has a return path for each recipient, but where a group redirects reports. It names the address to which the sender wrote,
-// which he knows, and not that to which we were led from there. Each report goes to the return path.
+// A message in hand has a return path for each recipient, but where a group redirects reports. It names the address to which the sender
+// wrote, which he knows, and not that to which we were led from there. Each report goes to the return path.
 func TestEachRecipientHasAReturnPathWhereThatIsAsked(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewMail(t)

@@ -93,7 +93,7 @@ func TestStoredAttachmentsHaveLimitsAndAnEnd(t *testing.T) {
 	shop.Exec(putAttachment, "01234")
 	shop.Rollback()
 	sqltest.Equal(b.Session, 1, "select count(*)::int from parley_store.contents")
-	// What is asked for longer stays longer; nothing shortens it.
+	// An attachment that is asked for longer stays longer; nothing shortens it.
 	shop.Exec("select parley_mail.put_attachment(convert_to(repeat('0123456789', 100000), 'UTF8'), keep => '1 minute')")
 	sqltest.Equal(b.Session, 0, "select parley_mail._p_expire_attachments()")
 	b.Exec("update parley_mail._p_attachment set expires_at = now() - interval '1 second'")
@@ -115,7 +115,7 @@ func TestStoredAttachmentsHaveLimitsAndAnEnd(t *testing.T) {
 	sqltest.Equal(b.Session, 0, "select count(*)::int from parley_mail._p_attachment_owner")
 }
 
-// What sessions of a role store at once counts as if they had stored it one after the other.
+// Attachments that sessions of a role store at once count as if they had stored them one after the other.
 func TestQuotaOfStoredBytesHoldsForSessionsAtOnce(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewMail(t)
@@ -184,7 +184,7 @@ func TestStoredAttachmentInTwoSessions(t *testing.T) {
 		t.Error(err)
 	}
 	b.RequireSubmitted(2)
-	// Whoever waits for a removal finds nothing.
+	// A session that waits for a removal finds nothing.
 	removing.Exec(putAttachment, "commit")
 	removing.Exec("begin")
 	removing.Exec("select parley_mail.remove_attachment(decode($1, 'hex'))", hash)

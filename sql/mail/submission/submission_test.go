@@ -153,7 +153,7 @@ func TestQuotasOfRoles(t *testing.T) {
 	shop.Exec(send)
 }
 
-// What is not given stays as it is, what is lifted is named, and what no quota can be is refused.
+// Limits that are not given stay as they are, lifted ones are named, and values that no quota can have are refused.
 func TestQuotaIsSetLimitByLimitAndShown(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewMail(t)

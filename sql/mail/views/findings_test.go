@@ -97,7 +97,7 @@ func TestDiagnosisFindsWhatIsWrongWithMail(t *testing.T) {
 	if found := sqltest.Values[string](b.Session, "select f.code from parley.diagnose_runtime(patience => '0') as f"); !strings.Contains(strings.Join(found, " "), "mail-submission-backlog") {
 		t.Errorf("a backlog is not found: %v", found)
 	}
-	// Whoever names a service writes no commands of a shell for who runs the cure.
+	// The name of a service puts no commands of a shell into the cure that an operator runs.
 	b.Exec(`insert into parley_mail._p_unread_reply (service, is_error, replies, last_text, last_at) values ($1, true, 1, 'x', now())`, "x; touch '#")
 	require("runtime", "mail-service-error", `select * from parley.diagnose_configuration('parley_mail/Status', 'x; touch ''#');`)
 	id := b.PutContent(1, 600000)

@@ -256,8 +256,8 @@ func TestDeliveryThatIsRefusedTooOftenSetsItsConversationAside(t *testing.T) {
 	}
 }
 
-// What was answered is kept with the failure and goes with it: a failure of another kind has no answer, and a delivery that is accepted
-// leaves none.
+// The answer is kept with the failure and goes with it: a failure of another kind has no answer, and a delivery that is accepted leaves
+// none.
 func TestAnswerOfARefusalIsKeptWithItsFailure(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)

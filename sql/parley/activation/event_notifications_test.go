@@ -89,7 +89,7 @@ func TestConversationThatIsOverTakesItsNotificationWithIt(t *testing.T) {
 			got := b.Receive("Listening")
 			b.Exec(c.end, got[0].ConversationHandle)
 			if c.then == "select parley.fire_timers()" {
-				// Whoever holds the conversation is waited for by nobody.
+				// No delivery waits for a session that holds the conversation.
 				holder := b.Begin()
 				holder.Exec("select from parley._p_endpoint where conversation_handle = $1 for update", got[0].ConversationHandle)
 				b.Exec(c.then)

@@ -163,7 +163,7 @@ func TestWaitForMessageEndsWhenTheTimeIsOver(t *testing.T) {
 		for _, timeout := range []int{0, 1, 30} {
 			s.Exec("call parley.wait_for_message($1, $2)", queue, timeout)
 		}
-		// Whatever somebody has set, a time-out is one.
+		// A time-out is one with any setting of the session.
 		s.Exec("set parley.lost = 'nonsense'")
 		s.Exec("call parley.wait_for_message($1, 5)", queue)
 		s.Exec("set parley.reader = on")

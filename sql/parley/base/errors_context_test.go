@@ -7,8 +7,8 @@ import (
 	"github.com/parley-broker/parley/internal/sqltest"
 )
 
-// What a program prints of an error besides its text: PostgreSQL adds a line for each function on the way, and the text of each statement
-// inside of a function, which has as many lines as it was written in.
+// The parts of an error that a program prints besides its text: PostgreSQL adds a line for each function on the way, and the text of each
+// statement inside of a function, which has as many lines as it was written in.
 const (
 	contextLinesMax   = 8
 	statementBytesMax = 140

@@ -142,7 +142,7 @@ var diagnosisRefusals = []refusal{
 	{number: 229, because: "explain another role's conversation", statement: `select parley.explain_conversation(public.h('talking'))`, ordinary: true},
 }
 
-// What an ordinary role may not do, and what cannot be granted.
+// Statements that an ordinary role may not run, and rights that cannot be granted.
 var rightRefusals = []refusal{
 	{number: 229, because: "create", statement: `select parley.create_queue('New')`, ordinary: true},
 	{number: 229, because: "alter", statement: `select parley.alter_queue('Asking', status => false)`, ordinary: true},

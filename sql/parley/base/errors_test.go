@@ -33,7 +33,7 @@ type errorRow struct {
 	Hint      string
 }
 
-// situation is what a row is named by.
+// situation is the name of a row.
 type situation struct {
 	number int
 	name   string

@@ -43,7 +43,7 @@ func TestDisabledBrokerTakesMessagesAndDeliversThemInOrderOnceEnabled(t *testing
 	sqltest.Equal(b.Session, "The broker is disabled in this database.", "select parley.get_transmission_status($1)", known)
 	sqltest.Equal(b.Session, 0, "select count(*)::int from parley.conversation_endpoints where far_service = '//test/Asker' and conversation_handle <> $1", target)
 
-	// What was delivered before can be received.
+	// Messages that were delivered before can be received.
 	if got := b.Bodies("Answering"); !slices.Equal(got, []string{"before"}) {
 		t.Errorf("received %v while the broker is disabled", got)
 	}
@@ -247,7 +247,7 @@ func TestEventNotificationsOutliveANewBroker(t *testing.T) {
 		join parley.conversation_endpoints as e using (conversation_handle)`, before, id)
 }
 
-// Whatever a daemon was started for, a copy of a database is no place for it.
+// A copy of a database is no place for a daemon, whatever it was started for.
 func TestDaemonThatLeadsACopySwitchesItOff(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewBroker(t)

@@ -133,7 +133,7 @@ func TestQueuesOfOneNameInTwoSchemasAreTwo(t *testing.T) {
 	}
 }
 
-// Whatever does not parse to its end must not be taken for the queue that a part of it names.
+// A name that does not parse to its end must not be taken for the queue that a part of it names.
 func TestMalformedQueueNamesAreRefused(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewBroker(t)
@@ -166,7 +166,7 @@ func TestDropQueueFailsItsWaitingReaders(t *testing.T) {
 	b.Exec("select parley.drop_queue('Q')")
 	receiving.RequireRefusal(208)
 	searching.RequireRefusal(208)
-	// What the readers still held goes with the next queue.
+	// A sequence that the readers still held goes with the next queue.
 	b.Exec("select parley.create_queue('Next')")
 	b.Exec("select parley.drop_queue('Next')")
 	sqltest.Equal(b.Session, 0, `

@@ -114,7 +114,7 @@ func TestAlterRouteChangesOnlyWhatIsGiven(t *testing.T) {
 		b.Exec("select parley.alter_route('r', " + step[0] + ")")
 		sqltest.Equal(b.Session, step[1], show)
 	}
-	// What is checked is the route as it would be.
+	// The check is of the route as it would be.
 	b.Refuses(9743, "select parley.alter_route('r', 'LOCAL')")
 	b.Refuses(9747, "select parley.alter_route('r', mirror_address => 'tcp://c:1')")
 	b.Refuses(9662, "select parley.alter_route('r', service_name => 'SQL/ServiceBroker/BrokerConfiguration')")
@@ -193,7 +193,7 @@ func TestRouteOwnersAreShownByDiagnosisWhenTheyAreGone(t *testing.T) {
 	sqltest.Equal(b.Session, 0, "select count(*) from parley.diagnose_configuration()")
 }
 
-// What a route leads away from here is not missing here.
+// A service to which a route leads away from here is not missing here.
 func TestDiagnosisOfADialogFollowsTheRoutes(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)
@@ -234,7 +234,7 @@ func TestDiagnosisNamesTheServiceThatMayBeMeant(t *testing.T) {
 	}
 }
 
-// What waits for another session's answer is reported as that.
+// A conversation that waits for another session's answer is reported as such.
 func TestDiagnosisReportsWhatAMessageWaitsFor(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewConfigured(t)

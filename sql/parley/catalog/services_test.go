@@ -181,7 +181,7 @@ func TestDropServiceInformsTheOtherSides(t *testing.T) {
 	sqltest.Equal(b.Session, 0, "select count(*) from parley.conversation_endpoints where service_name = '//test/Answerer'")
 	b.Exec("select parley.drop_queue('Answering')")
 
-	// What was begun before finds a service of that name when there is one again.
+	// A conversation that was begun before finds a service of that name when there is one again.
 	b.Send(started, sqltest.Request, "late")
 	b.Exec("select parley.create_queue('Answering')")
 	b.Exec("select parley.create_service('//test/Answerer', 'Answering', array['//test/Work'])")

@@ -54,7 +54,7 @@ func TestSendForLaterComesWhenDueAndInOrder(t *testing.T) {
 	requireAnswered(b.Session, sqltest.Request+" first", sqltest.Request+" second", sqltest.Request+" third")
 	sqltest.Equal(b.Session, 0, "select count(*) from parley._p_delayed_send")
 	b.Refuses(8410, "select parley.send(parley.begin_dialog('//test/Asker', '//test/Answerer', '//test/Work', lifetime => 60), $1, 'late', deliver_at => clock_timestamp() + interval '1 hour')", sqltest.Request)
-	// What is due already is sent at once.
+	// Messages that are due already are sent at once.
 	sqltest.Equal(b.Session, true, "select (parley.send($1::uuid, $2, 'past', deliver_at => clock_timestamp() - interval '1 hour')).delayed_id is null", handle, sqltest.Request)
 	requireAnswered(b.Session, sqltest.Request+" past")
 }
@@ -103,7 +103,7 @@ func TestEndComesBehindWhatWasSentForLater(t *testing.T) {
 			b.Send(b.FarHandle(handle), sqltest.Reply, "unread")
 		}
 		b.Exec("select parley.end_conversation($1::uuid)", handle)
-		// What the side that ended had not received goes with its end.
+		// Messages that the side that ended had not received go with its end.
 		sqltest.Equal(b.Session, 0, "select count(*) from parley._p_message")
 		b.Refuses(8429, "select parley.send($1::uuid, $2, 'more', deliver_at => clock_timestamp() + interval '1 hour')", handle, sqltest.Request)
 		b.Exec("select parley.fire_timers()")
@@ -154,7 +154,7 @@ func TestWhatWasSentForLaterGoesWithItsConversation(t *testing.T) {
 	sqltest.Equal(b.Session, 0, "select count(*) from parley._p_delayed_send")
 }
 
-// Who sends, withdraws or ends meanwhile is passed by, and nothing is lost or comes twice.
+// A session that sends, withdraws or ends meanwhile is passed by, and nothing is lost or comes twice.
 func TestDueSendsPassByWhatIsHeld(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)
@@ -240,7 +240,7 @@ func TestEndAtRepeatableReadComesBehindWhatItDoesNotSee(t *testing.T) {
 	requireAnswered(b.Session, sqltest.Request+" unseen", sqltest.EndDialog+" ")
 }
 
-// What the end of the other side has overtaken takes no room of the queue.
+// A message that the end of the other side has overtaken takes no room of the queue.
 func TestWhatCanNoLongerBeSentForLaterTakesNoRoom(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)

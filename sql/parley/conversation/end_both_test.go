@@ -134,7 +134,8 @@ func TestEndLocksTheGroupToWhichAConversationWasMoved(t *testing.T) {
 	b.RequireState(initiator, "DO")
 }
 
-// What both sides sent while the broker was disabled ends them when it is enabled; who holds a group of theirs is not waited for.
+// The messages that both sides sent while the broker was disabled end them when it is enabled; a session that holds a group of theirs is
+// not waited for.
 func TestDelayedEndsWaitForNoGroup(t *testing.T) {
 	t.Parallel()
 	for _, isInitiators := range []bool{true, false} {

@@ -113,8 +113,8 @@ func TestCleanupWorksInEachState(t *testing.T) {
 	}
 }
 
-// What a conversation leaves behind when both sides have ended is kept against repeated messages: not even its owner removes it before its
-// time.
+// The rows that a conversation leaves behind when both sides have ended are kept against repeated messages: not even its owner removes them
+// before their time.
 func TestCleanupOfATombstoneIsForAdministrators(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)
@@ -184,7 +184,8 @@ func TestEndWaitsForASendUnderWayOnItsSide(t *testing.T) {
 	}
 }
 
-// What came while the queue of the target is off is not sent yet: an Error of the sender drops it, and nothing else (spec 3.2, 4.6).
+// A message that came while the queue of the target is off is not sent yet: an Error of the sender drops it, and nothing else (spec 3.2,
+// 4.6).
 func TestEndWithErrorDropsWhatWasNotSentYet(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, off, on string }{

@@ -25,7 +25,7 @@ func TestWhatADialogNeedsOfTheCatalogIsKept(t *testing.T) {
 	sqltest.Equal(b.Session, 7, "select count(*) from parley.queue_contents('Answering')")
 }
 
-// What is found while a change is under way is what was before it, and must not outlive it.
+// Facts that are found while a change is under way are those before it, and must not outlive it.
 func TestNothingIsKeptWhileTheCatalogChanges(t *testing.T) {
 	t.Parallel()
 	for _, isUndone := range []bool{false, true} {
@@ -99,7 +99,7 @@ func TestARouteThatExpiresIsNotKept(t *testing.T) {
 	sqltest.Equal(b.Session, 0, sqltest.KeptDialogs)
 }
 
-// Whatever table the search reads, a statement that writes to it moves the version on.
+// A statement that writes to any table that the search reads moves the version on.
 func TestEachTableOfTheSearchMovesTheVersionOfTheCatalog(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)

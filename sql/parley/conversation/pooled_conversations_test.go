@@ -30,7 +30,7 @@ func TestGetConversationGivesTheOneOfItsKey(t *testing.T) {
 	}
 }
 
-// What sets pools apart: contract, broker instance, encryption, services.
+// The properties that set pools apart: contract, broker instance, encryption, services.
 func TestGetConversationDistinguishesWhatADialogHas(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)
@@ -159,7 +159,7 @@ func TestGetConversationReplacesByCount(t *testing.T) {
 	b.Send(first, sqltest.Request, "2")
 	sqltest.Equal(b.Session, first, get)
 	b.Receive("Answering")
-	// Who replaces it has not committed: others go on with the old one.
+	// The session that replaces it has not committed: others go on with the old one.
 	tx := b.Begin()
 	second := sqltest.Value[string](tx, get)
 	sqltest.Equal(b.Session, first, get)
@@ -194,7 +194,7 @@ func TestGetConversationReplacesByAge(t *testing.T) {
 		select p.end_at - e.begun_at between interval '61 minutes' and interval '61 minutes 30 seconds'
 		from parley.pooled_conversations as p join parley._p_endpoint as e using (conversation_handle)`)
 	b.Exec("update parley._p_endpoint set begun_at = begun_at - interval '1 hour'")
-	// What ends sooner than in a minute is not kept longer because it is replaced.
+	// A conversation that ends sooner than in a minute is not kept longer because it is replaced.
 	b.Exec("update parley._p_alarm set due_at = clock_timestamp() + interval '20 seconds' where kind = 'pooled'")
 	const end = "select end_at::text from parley.pooled_conversations where conversation_handle = $1"
 	before := sqltest.Value[string](b.Session, end, first)
@@ -204,7 +204,7 @@ func TestGetConversationReplacesByAge(t *testing.T) {
 	sqltest.Equal(b.Session, before, end, first)
 }
 
-// Nobody ends what a transaction was given, before that is over.
+// No session ends the conversation that a transaction was given, before that is over.
 func TestGetConversationIsNotEndedWhileItIsHeld(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)
@@ -319,7 +319,7 @@ func TestGetConversationAtRepeatableRead(t *testing.T) {
 	sqltest.Equal(b.Session, handle, sqltest.GetConversation, "k")
 }
 
-// Who replaces a conversation is agreed on by locks that nobody else can take.
+// The sessions agree on who replaces a conversation by locks that nobody else can take.
 func TestGetConversationIsReplacedWhateverAdvisoryLocksAreHeld(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)

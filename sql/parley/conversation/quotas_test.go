@@ -44,7 +44,7 @@ func TestQuotaOfMessagesRefusesSenders(t *testing.T) {
 	b.Refuses(10928, "select parley.send_batch($1::uuid, $2, array['x', 'y'])", handle, sqltest.Request)
 	b.Refuses(10928, "select parley.send_to_all(array[$1::uuid], $2, 'x')", handle, sqltest.Request)
 	b.Refuses(10928, "select parley.send($1::uuid, $2, 'x')", handle, sqltest.Note)
-	// What is received makes room, at once.
+	// Received messages make room, at once.
 	b.Messages("select * from parley.receive('Answering', top => 10)")
 	b.RequireFinding(sqltest.Runtime, "queue-nearly-full")
 	if sent := sendUntilRefused(b.Session, handle, 200); sent != 10 {
@@ -93,7 +93,7 @@ func TestQuotaJudgesABatchAsAWhole(t *testing.T) {
 	sqltest.Equal(b.Session, 1000, "select messages::integer from parley.queue_quotas")
 }
 
-// What is given to others uncounted is never more than the quota.
+// The room given to others uncounted is never more than the quota.
 func TestQuotaHoldsForSeveralSendersAtOnce(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)

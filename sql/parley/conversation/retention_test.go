@@ -12,7 +12,7 @@ import (
 	"github.com/parley-broker/parley/internal/sqltest"
 )
 
-// kept gives what a queue keeps, as status and body.
+// kept gives the messages that a queue keeps, as status and body.
 func kept(s sqltest.Session, queue string) []string {
 	s.Helper()
 	return sqltest.Values[string](s, `
@@ -259,7 +259,7 @@ func TestCopiesAtRepeatableReadFailWhenOthersHaveSent(t *testing.T) {
 	}
 }
 
-// What a service has sent and received goes with it to its other queue (spec 2.5, 5.2).
+// Messages that a service has sent and received go with it to its other queue (spec 2.5, 5.2).
 func TestCopiesMoveWithTheirService(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)

@@ -6,7 +6,7 @@ import (
 	"github.com/parley-broker/parley/internal/sqltest"
 )
 
-// What is only appended to has an end: an administrator says after how long.
+// Tables that are only appended to have an end: an administrator says after how long.
 func TestWhatWasDoneIsForgottenAfterItsRetention(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewMail(t)

@@ -38,7 +38,7 @@ func TestFewRowsOfALockedGroupLeaveNoHint(t *testing.T) {
 	}
 }
 
-// Nobody walks past a long backlog of a locked group twice, and nothing of it is passed by when it is free again (keeps S2, S4).
+// No scan walks past a long backlog of a locked group twice, and nothing of it is passed by when it is free again (keeps S2, S4).
 func TestManyRowsOfALockedGroupArePassedByWithAHint(t *testing.T) {
 	t.Parallel()
 	b, holder, _ := besideAHolder(t, 400)

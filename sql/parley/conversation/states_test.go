@@ -35,7 +35,7 @@ func TestStatesHaveTheirLongNames(t *testing.T) {
 	}
 }
 
-// What each state allows (spec 3.1). Where it is refused the number shows by which statement; where it is allowed it is 0.
+// The statements that each state allows (spec 3.1). Where it is refused the number shows by which statement; where it is allowed it is 0.
 func TestStatesAllowAndForbid(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[string]struct{ send, end, timer, move int }{

@@ -154,7 +154,7 @@ func TestLifetimeFailsBothSides(t *testing.T) {
 	b.RequireError("Asking", -8489)
 	b.RequireError("Answering", -8489)
 	b.Refuses(8429, "select parley.send($1::uuid, '//test/Note', 'x')", target)
-	// What was delivered before may still be received.
+	// Messages that were delivered before may still be received.
 	if got := b.Bodies("Answering"); !slices.Equal(got, []string{"data"}) {
 		t.Errorf("received %q", got)
 	}

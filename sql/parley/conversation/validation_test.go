@@ -266,7 +266,7 @@ func TestValidationFunctionRunsUnderTheSettingsOfItsDatabase(t *testing.T) {
 	}
 	b.Exec("select parley.send_batch($1::uuid, '//test/Usual', array['x', 'y'])", handle)
 	sqltest.Equal(b.Session, 4, "select count(*) from parley.receive('Answering') where message_type_name = '//test/Usual'")
-	// What is set for the function alone does not stay.
+	// Settings that are set for the function alone do not stay.
 	tx := b.Begin()
 	tx.Exec("set local enable_seqscan = off")
 	tx.Send(handle, "//test/Usual", "x")

@@ -71,7 +71,7 @@ func TestCheckBrokerFindsAndRepairsDamage(t *testing.T) {
 					t.Errorf("%+v was not repaired", f)
 				}
 			}
-			// What a repair drops may leave something else to repair.
+			// A repair that drops a row may leave something else to repair.
 			b.Check("check_broker(repair => true)")
 			if found := b.Check("check_broker()"); len(found) != 0 {
 				t.Errorf("after the repair there is still %+v", found)

@@ -195,7 +195,7 @@ func TestFailingReadersAreFoundWithTheirError(t *testing.T) {
 	b.RequireNoFinding(sqltest.Runtime, "reader-failing")
 }
 
-// What a daemon refuses is cured at the daemon, not by switching activation off.
+// A refusal of a daemon is cured at the daemon, not by switching activation off.
 func TestFailingProgramIsCuredWhereItsFaultIs(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)

@@ -16,7 +16,7 @@ const allOfIt = `select coalesce(role_name || ' ', '') || event_name || ', ' || 
 		|| coalesce(', ' || messages || ' ' || message_type_name, '') || coalesce(', error ' || error, '') || coalesce(', ' || text_data, '')
 	from parley.traced_events order by event_sequence`
 
-// traced gives what a trace has seen of some statements.
+// traced gives the trace of some statements.
 func traced(s sqltest.Session, do func(), arguments ...any) []string {
 	s.Helper()
 	events := "null"

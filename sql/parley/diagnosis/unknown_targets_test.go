@@ -7,7 +7,7 @@ import (
 	"github.com/parley-broker/parley/internal/sqltest"
 )
 
-// What waits for a mistyped name goes by the clean-up alone, which the findings name; where the name is like none, the service may be meant.
+// Messages for a mistyped name go by the clean-up alone, which the findings name; where the name is like none, the service may be meant.
 func TestCureOfAMistypedTargetRemovesWhatWaitsForIt(t *testing.T) {
 	t.Parallel()
 	const mistyped, unlike = "//test/Ansewrer", "//elsewhere/Shop"

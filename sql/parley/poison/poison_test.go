@@ -86,7 +86,7 @@ func TestRecordingAFailureNeverFails(t *testing.T) {
 	sqltest.Equal(b.Begin(pgx.TxOptions{AccessMode: pgx.ReadOnly}), false, "select parley.record_failure($1, 'XX000', 'x')", target)
 }
 
-// What was never received has not failed, whatever is reported.
+// A message that was never received has not failed, whatever is reported.
 func TestReportsAloneDoNotSetAside(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)
@@ -167,7 +167,7 @@ func TestDiscardingTheConversationInformsTheOtherSide(t *testing.T) {
 	sqltest.Equal(b.Session, 0, `select count(*) from parley_queue."Answering"`)
 }
 
-// What ends a conversation ends one that is set aside too, and leaves nothing behind.
+// The end of a conversation also ends one that is set aside, and leaves nothing behind.
 func TestConversationThatIsSetAsideCanBeEnded(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(b *sqltest.Broker, initiator, target string){

@@ -56,7 +56,7 @@ func TestRetryMatchingFilters(t *testing.T) {
 	tx.Refuses(8402, "select * from parley.retry_poison_matching()")
 }
 
-// What a sender or a reader holds is passed over, without a wait; a rollback takes all of it back.
+// A conversation that a sender or a reader holds is passed over, without a wait; a rollback takes all of it back.
 func TestRetryMatchingPassesOverWhatIsHeld(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)

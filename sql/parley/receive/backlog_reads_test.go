@@ -17,7 +17,7 @@ func sendMany(s sqltest.Session, handle string, count int) {
 
 const receiveOne = "select * from parley.receive('Answering', 1)"
 
-// What a call costs must not grow with what waits behind its message: a reader that fell behind would never catch up.
+// The cost of a call must not grow with the messages behind its message: a reader that fell behind would never catch up.
 func TestReceiveOfOneMessageReadsLittleOfALongConversation(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(b *sqltest.Broker) (initiator string){
@@ -87,7 +87,7 @@ func TestNextDeliveryReadsLittleOfALongConversation(t *testing.T) {
 	b.RequireFewReads(200, "select * from parley.next_delivery('Answering', 1)")
 }
 
-// What a program asks now and then must not cost more the longer the backlog is that it asks for.
+// A question that a program asks now and then must not cost more the longer the backlog is that it asks for.
 func TestTransmissionStatusReadsLittleOfALongConversation(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)
@@ -202,7 +202,7 @@ func TestProgressOfALongConversationTakesLittleRoom(t *testing.T) {
 	}
 }
 
-// What calls of other sizes left far behind goes when the count passes a multiple of 32,768 calls.
+// Rows that calls of other sizes left far behind go when the count passes a multiple of 32,768 calls.
 func TestProgressLeftFarBehindGoesInTheEnd(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)

@@ -129,7 +129,8 @@ func TestReceiveDoesNotTakeALivingClientForOneThatIsGone(t *testing.T) {
 }
 
 // Where nothing is set for the database PostgreSQL does not check during the first wait of a session: RECEIVE asks when it has taken
-// something. What it took is given back, whatever way it was found. This is on a Unix socket; internal/examples does it over TCP.
+// something. The messages that it took are given back, whatever way they were found. This is on a Unix socket; internal/examples does it
+// over TCP.
 func TestReceiveTakesNothingForAClientThatIsGoneInTheFirstWaitOfASession(t *testing.T) {
 	t.Parallel()
 	for queue, change := range map[string]string{

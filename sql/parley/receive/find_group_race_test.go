@@ -26,8 +26,8 @@ func pauseBeforeTheLock(b *sqltest.Broker) {
 	b.Exec(definition[:scan+at] + "perform pg_advisory_xact_lock(230); " + definition[scan+at:])
 }
 
-// What the scan has found is asked for again under the lock on its group (spec 3.6): another reader may have received it in between, or
-// moved the conversation into a group that is locked.
+// The scan's finding is checked again under the lock on its group (spec 3.6): another reader may have received it in between, or moved the
+// conversation into a group that is locked.
 func TestReceiveAsksAgainUnderTheLockForWhatItHasFound(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

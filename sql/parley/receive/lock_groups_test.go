@@ -62,7 +62,7 @@ func TestRollbackToASavepointGivesBackOneGroupOfMany(t *testing.T) {
 	bad := b.FarHandle(handles[1])
 	b.Exec("select parley.alter_queue('Answering', poison_rollbacks => 3)")
 	for rollbacks := range 3 {
-		// What has come back is locked with the others, and not only alone.
+		// A group that has come back is locked with the others, and not only alone.
 		tx := b.Begin()
 		groups := lockGroups(tx, 3)
 		if len(groups) != 3 || rollbacks == 0 && groups[1] != b.GroupOf(bad) {
@@ -89,7 +89,7 @@ func TestRollbackToASavepointGivesBackOneGroupOfMany(t *testing.T) {
 	}
 	sqltest.Equal(b.Session, 3, "select rollbacks from parley.poison_conversations where conversation_handle = $1", bad)
 	sqltest.Equal(b.Session, 1, "select count(*) from parley._p_set_aside")
-	// What is set aside is passed by.
+	// A group that is set aside is passed by.
 	requireGroups(b.Session, 10, handles[0], handles[2], handles[3])
 }
 

@@ -42,7 +42,7 @@ func TestPausedReadersReceiveNothingAndOthersDo(t *testing.T) {
 	b.Send(b.FarHandle(handle), sqltest.Reply, "answer")
 	sqltest.Equal(reader, 1, "select count(*)::integer from parley.receive('Asking')")
 	sqltest.Equal(b.Session, true, "select readers_paused_at <= clock_timestamp() from parley.service_queues where name = 'Answering'")
-	// What is not committed is not seen, and a rollback takes it back.
+	// A pause that is not committed is not seen, and a rollback takes it back.
 	tx := b.Begin()
 	tx.Exec("select parley.resume_readers('Answering')")
 	sqltest.Equal(reader, 0, "select count(*)::integer from parley.receive('Answering')")

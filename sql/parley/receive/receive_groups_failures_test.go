@@ -14,7 +14,8 @@ import (
 	"github.com/parley-broker/parley/internal/sqltest"
 )
 
-// What has come back is received alone: so a bad message fails with others once, and is the only one that is counted up to the end.
+// A message that has come back is received alone: so a bad message fails with others once, and is the only one that is counted up to the
+// end.
 func TestBadMessageAmongManyGroupsIsSetAsideAlone(t *testing.T) {
 	t.Parallel()
 	for _, groups := range []int{8, 100} {

@@ -84,7 +84,7 @@ func TestMessagesOfManyGroupsHaveAllTheirColumns(t *testing.T) {
 	sqltest.Equal(b.Session, 0, "select count(*) from parley.queue_contents('Answering')")
 }
 
-// Whoever receives from many groups has them all to the end of the transaction, and no more than it has messages of.
+// A session that receives from many groups has them all to the end of the transaction, and no more than it has messages of.
 func TestReceiveLocksAllOfTheManyGroups(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)
@@ -131,7 +131,7 @@ func TestManyGroupsComeByPriority(t *testing.T) {
 	}
 	tx := b.Begin()
 	requireMany(tx, 3, 100, "high 1", "high 2", "0/0")
-	// What another reader has of the first level does not hide the other levels.
+	// Groups of the first level that another reader has do not hide the other levels.
 	requireMany(b.Session, 100, 100, "1/0", "1/1")
 	tx.Commit()
 	requireMany(b.Session, 100, 100, "0/1")

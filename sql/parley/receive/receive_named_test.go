@@ -26,7 +26,7 @@ func TestReceiveRefusesAHandleOrAGroupThatIsNull(t *testing.T) {
 	b.Refuses(8418, "select parley.receive('Answering', conversation_handle => $1)", nil)
 	b.Refuses(8420, "select parley.receive('Answering', conversation_group_id => $1)", nil)
 	sqltest.Equal(b.Session, 1, "select count(*) from parley.queue_contents('Answering')")
-	// What is not given is not null. Types of parameters follow from the call.
+	// A value that is not given is not null. Types of parameters follow from the call.
 	tx := b.Begin()
 	if got := tx.Messages("select * from parley.receive($1, $2, timeout => $3)", "Answering", nil, nil); len(got) != 1 {
 		t.Errorf("without a handle received %v", got)
@@ -146,7 +146,7 @@ func TestWaitingReceiveByNameGetsAGroupThatIsLetGo(t *testing.T) {
 	sqltest.Equal(b.Session, 0, "select count(*) from parley.queue_contents('Answering')")
 }
 
-// What a waiting RECEIVE does besides is seen by nobody before it commits, so it does not wait on.
+// The other work of a waiting RECEIVE is seen by nobody before it commits, so it does not wait on.
 func TestWaitingReceiveThatSetsAsideReturnsAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, retention := range map[string]bool{"Plain": false, "Retention": true} {
@@ -164,7 +164,7 @@ func TestWaitingReceiveThatSetsAsideReturnsAtOnce(t *testing.T) {
 			b.Start("select parley.receive('Answering', timeout => -1)").RequireSuccess()
 			sqltest.Equal(b.Session, 1, "select count(*) from parley.poison_conversations")
 
-			// What comes for it is put out of the way under the lock of its group, which a waiting reader must not keep either.
+			// A message that comes for it is put out of the way under the lock of its group, which a waiting reader must not keep either.
 			b.Send(initiator, sqltest.Request, "more")
 			b.Start("select parley.receive('Answering', timeout => -1)").RequireSuccess()
 			b.Send(initiator, sqltest.Request, "still more")

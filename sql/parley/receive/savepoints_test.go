@@ -22,7 +22,8 @@ func takenAndBack(b *sqltest.Broker, want string) sqltest.Session {
 	return tx
 }
 
-// The pattern of the paper: save, receive, fail, go back, and end the conversation with an error. Nobody may come between (spec 5.6).
+// The pattern of the paper: save, receive, fail, go back, and end the conversation with an error. No other session may come between (spec
+// 5.6).
 func TestRollbackToASavepointKeepsTheGroup(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]string{
@@ -116,7 +117,7 @@ func TestReadersOfTheSameSequenceKeepTheirOwnGroups(t *testing.T) {
 	}
 }
 
-// What is kept is kept from readers. A session that ends the conversation takes the lock that went, and its reader waits for it, and is
+// Kept messages are kept from readers. A session that ends the conversation takes the lock that went, and its reader waits for it, and is
 // refused then.
 func TestEndAfterARollbackToASavepointWaitsForWhoeverEndsTheConversation(t *testing.T) {
 	t.Parallel()
@@ -245,7 +246,7 @@ func TestReaderProcedureOfThePage(t *testing.T) {
 	sqltest.Equal(b.Session, "3 23514 2", "select concat_ws(' ', rollbacks, sqlstate, waiting_messages) from parley.poison_conversations")
 	sqltest.Equal(b.Session, 0, "select count(*) from parley.conversation_endpoints where conversation_handle = $1 and state <> 'CD'", good)
 
-	// What is mended goes on where it stopped.
+	// A sequence that is mended goes on where it stopped.
 	b.Exec("alter table public.orders drop constraint orders_item_check; select parley.retry_poison(conversation_handle) from parley.poison_conversations")
 	b.Start("call read_shop()").RequireSuccess()
 	sqltest.Equal(b.Session, "poison, behind it", "select string_agg(item, ', ') from public.orders where item <> 'hat'")

@@ -83,7 +83,7 @@ func TestMillionSmallMessagesInOneBatch(t *testing.T) {
 // sending is one statement of a history: how many messages, and how large each is.
 type sending struct{ count, size int }
 
-// Whatever is sent in whatever pieces, and received in whatever pieces, is 0 to n-1, once each and in order.
+// Messages sent in any pieces, and received in any pieces, are 0 to n-1, once each and in order.
 func TestAnyPiecesComeTogetherInOrder(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)

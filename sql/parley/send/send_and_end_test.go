@@ -32,7 +32,7 @@ func TestSendAndEndLeavesNothingWhenTheTargetNeverEnds(t *testing.T) {
 	sqltest.Equal(b.Session, 0, "select count(*) from parley._p_endpoint")
 }
 
-// What cannot be delivered yet is kept until it can.
+// Messages that cannot be delivered yet are kept until they can.
 func TestSendAndEndWaitsForItsTarget(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)

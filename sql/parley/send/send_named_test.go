@@ -6,7 +6,7 @@ import (
 	"github.com/parley-broker/parley/internal/sqltest"
 )
 
-// What the named arguments of SEND and PUT ask for, they ask for together as well.
+// The named arguments of SEND and PUT have their effects together as well.
 func TestNamedArgumentsOfSendAndPutCombine(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)
@@ -65,7 +65,7 @@ func TestAnEmptyDeduplicationKeyIsRefused(t *testing.T) {
 	b.Refuses(8402, "select parley.begin_dialog_once('//test/Asker', '//test/Answerer', null, '//test/Work')")
 }
 
-// Who may not send learns nothing of keys, and sends nothing for later.
+// A role that may not send learns nothing of keys, and sends nothing for later.
 func TestNamedArgumentsAskForTheRightsOfTheCaller(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)

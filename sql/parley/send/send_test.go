@@ -135,7 +135,7 @@ func TestEmptyBodiesArriveAsNull(t *testing.T) {
 	sqltest.Equal(b.Session, 20, "select receive_sequence from parley.conversation_endpoints where is_initiator = 0")
 }
 
-// What cannot be delivered yet waits in the transmission queue, in order, with the reason; SEND does not fail (spec 4).
+// A message that cannot be delivered yet waits in the transmission queue, in order, with the reason; SEND does not fail (spec 4).
 func TestMessagesForAMissingServiceWaitForIt(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)

@@ -52,7 +52,7 @@ func TestReadersOfASimpleQueueClaimRows(t *testing.T) {
 	b.RequireTaken(10)
 	second.Rollback()
 	first.Commit()
-	// What came back comes alone.
+	// A message that came back comes alone.
 	b.RequireTaken(10, "b")
 	b.RequireTaken(10, "x:1")
 	b.RequireTaken(10, "x:2")
@@ -124,7 +124,7 @@ func TestSimpleQueueIsDisabledByABadMessage(t *testing.T) {
 	b.RequireTaken(1, "a")
 }
 
-// What a transaction gives back by a savepoint others may have at once, and it counts once for each transaction.
+// Messages that a transaction gives back by a savepoint others may have at once, and they count once for each transaction.
 func TestSavepointGivesMessagesOfASimpleQueueBack(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewJobs(t)
@@ -200,7 +200,7 @@ func TestOldSnapshotTakesNothingTwice(t *testing.T) {
 	old := b.Begin(pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 	sqltest.Equal(old, 2, "select count(*) from parley.peek_messages('jobs')")
 	b.RequireTaken(1, "a")
-	// What it sees and others have taken it passes by.
+	// Messages that it sees and others have taken it passes by.
 	old.RequireTaken(2, "b")
 	old.Commit()
 	b.RequireTaken(2)

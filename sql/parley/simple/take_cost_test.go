@@ -25,7 +25,7 @@ func functionCalls(b *sqltest.Broker, statement string) int {
 	return after - before
 }
 
-// What a call asks is asked for each transaction that holds messages, never for each message that it holds.
+// The questions of a call are asked for each transaction that holds messages, never for each message that it holds.
 func TestTakeDoesNotAskForEachMessageInOthersHands(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewJobs(t)

@@ -25,7 +25,7 @@ func store(s sqltest.Session, a sqltest.Arriving, at, size int64) int64 {
 const stored = `
 	select (select count(*) from parley._p_endpoint) || ' ' || (select count(*) from parley._p_message) || ' ' || (select count(*) from parley._p_fragment)`
 
-// What must not begin a dialog begins none, and leaves nothing behind.
+// A message that must not begin a dialog begins none, and leaves nothing behind.
 func TestFirstMessageFromAfarIsRefusedForEachReason(t *testing.T) {
 	t.Parallel()
 	over, other := time.Now().Add(-time.Minute), sqltest.AnotherBroker

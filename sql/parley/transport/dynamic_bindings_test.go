@@ -206,7 +206,7 @@ func TestTwoSessionsThatMissABindingAtOnceWaitForBothAnswers(t *testing.T) {
 	b.RequireLanes("tcp://far:4022: 1 2 3")
 }
 
-// Who asks first may fail: nobody relies on a request that is not committed.
+// The session that asks first may fail: nobody relies on a request that is not committed.
 func TestBindingIsAskedForThoughWhoAskedFirstRolledBack(t *testing.T) {
 	t.Parallel()
 	b := newConfiguredWithRoute(t)

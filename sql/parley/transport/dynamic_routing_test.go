@@ -148,7 +148,7 @@ func TestOpenTransactionKeepsNobodyFromAskingForARoute(t *testing.T) {
 	outsider.Exec("rollback to more")
 	outsider.Commit()
 
-	// What two have asked at once is answered when both are.
+	// A route that two have asked for at once is answered when both are.
 	b.End(handle)
 	b.Exec("select parley.fire_timers()")
 	requireRoute(b.Session, sqltest.Far, "LOCAL", sqltest.Asked)

@@ -82,7 +82,8 @@ func TestDialogStaysAsItWasSecured(t *testing.T) {
 		select p.mode || ' ' || convert_from(p.key_id, 'UTF8') || ' ' || p.is_recorded from parley._p_plan_dialogs(array[$1::bigint], false) as p`, id)
 }
 
-// What has left in clear goes on in clear: the target would not know what to believe. What has waited for its way leaves sealed.
+// A conversation that has left in clear goes on in clear: the target would not know what to believe. One that has waited for its way leaves
+// sealed.
 func TestBindingCountsForDialogsThatFindTheirWayAfterIt(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/parley-broker/parley/internal/sqltest"
 )
 
-// offer is what a broker states about itself when it is paired with.
+// offer is the statement of a broker about itself when it is paired with.
 func offer(t *testing.T, name, address string, instances []string, shown, sent [][]byte) string {
 	t.Helper()
 	fingerprints := []string{}
@@ -42,7 +42,7 @@ func offer(t *testing.T, name, address string, instances []string, shown, sent [
 
 const pairPeer = "select parley.pair_peer($1, '\\x3000', null, null, $2::jsonb, role => $3)"
 
-// What is over is over in each of its steps, whichever way it has ended.
+// A pairing that is over is over in each of its steps, whichever way it has ended.
 func TestPairingThatIsOverTrustsNobody(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]string{

@@ -7,7 +7,7 @@ import (
 	"github.com/parley-broker/parley/internal/sqltest"
 )
 
-// redeem is what the daemon asks for a caller that has proven to have an invitation.
+// redeem is the daemon's call for a caller that has proven to have an invitation.
 const redeem = `select parley._p_redeem_invitation($1::text::uuid, $2, '\x3000', now() - interval '1 hour', now() + interval '1 year',
 	jsonb_build_object('name', $3::text, 'databases', jsonb_build_array(jsonb_build_object('instance', gen_random_uuid(), 'services', '[]'::jsonb))))`
 

@@ -218,7 +218,7 @@ func TestPeerSpeaksFirstForAThousandBrokersAtMost(t *testing.T) {
 	}
 }
 
-// What a broker has sent before its database went on from another state may still be on its way, with the same daemon's token.
+// Messages that a broker has sent before its database went on from another state may still be on their way, with the same daemon's token.
 func TestOlderEpochOfTheSameDaemonIsRefused(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewBroker(t)

@@ -120,7 +120,7 @@ func TestRevokedPeerIsRefusedAndStaysInTheList(t *testing.T) {
 	requireRole(b.Session, "peer:"+sqltest.OneKey, shop)
 }
 
-// What an expired key has sent waits for a new one, instead of being judged as another peer's.
+// A message that an expired key has sent waits for a new one, instead of being judged as another peer's.
 func TestKeyIsTrustedWhileItIsValid(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewBroker(t)
@@ -226,7 +226,7 @@ func TestEveryChangeOfPeersIsNotified(t *testing.T) {
 	}
 }
 
-// Daemons report their certificates, and the database warns of their end. What cures it is no statement.
+// Daemons report their certificates, and the database warns of their end. Its cure is no statement.
 func TestEndOfACertificateIsFound(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewBroker(t)

@@ -220,8 +220,8 @@ func TestFiguresCountRowsUpToAThousandAndEstimateTheRest(t *testing.T) {
 	}
 }
 
-// What is read for monitoring must keep no lock, or a monitor in an open transaction would be taken for a sender and keep queues
-// from being dropped.
+// A read for monitoring must keep no lock, or a monitor in an open transaction would be taken for a sender and keep queues from being
+// dropped.
 func TestFiguresLeaveNoLockOnQueues(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)

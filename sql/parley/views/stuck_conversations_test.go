@@ -7,7 +7,7 @@ import (
 	"github.com/parley-broker/parley/internal/sqltest"
 )
 
-// What each side waits for, by what happened to it.
+// The party for which each side waits, by what happened to it.
 func TestStuckConversationsShowReasonAndRemedy(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)

@@ -89,7 +89,7 @@ func TestContentOfConcurrentHolders(t *testing.T) {
 	b.Fails("PS009", "begin isolation level repeatable read; select parley_store.collect_content()")
 }
 
-// What is written in several transactions can be read when it is whole, and goes when nobody finishes it.
+// A body that is written in several transactions can be read when it is whole, and goes when nobody finishes it.
 func TestContentThatWasBegun(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewStore(t)

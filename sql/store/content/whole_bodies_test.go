@@ -15,8 +15,8 @@ func collect(s sqltest.Session) {
 	s.Exec("select parley_store.collect_content(1000, '1 hour', '0 seconds')")
 }
 
-// A reader whose snapshot was taken before a body was moved out of its generation, or removed, gets all of it afterwards: he may have waited
-// for a lock, or for anything else. What he could see is truncated when he is gone.
+// A reader whose snapshot was taken before a body was moved out of its generation, or removed, gets all of it afterwards: he may have
+// waited for a lock, or for anything else. The chunks that he could see are truncated when he is gone.
 func TestAGenerationIsTruncatedWhenNobodySeesABodyInIt(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -101,7 +101,7 @@ func TestAGenerationOfACopyIsGivenBack(t *testing.T) {
 	sqltest.Equal(b.Session, 0, "select count(*)::int from parley_store._p_content_chunk")
 }
 
-// Whoever reads a body of which chunks are missing gets an error and nothing else; no more rows are not the end.
+// A reader of a body of which chunks are missing gets an error and nothing else; no more rows are not the end.
 func TestAPartOfABodyIsNoBody(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewStore(t)

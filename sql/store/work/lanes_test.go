@@ -104,7 +104,7 @@ func TestNumberOfLeasesAdaptsToWhatTheNextHopBears(t *testing.T) {
 	release()
 	b.Exec("select parley_store.fail_lane('mail', 'a', 'no answer', clock_timestamp())")
 	b.Exec("select parley_store.retry_lane('mail', 'a')")
-	// What failed is tried by one; when that succeeds, half as many as before.
+	// A lane that failed is tried by one; when that succeeds, half as many as before.
 	allowed(1)
 	succeed()
 	release()
@@ -158,7 +158,7 @@ func TestCountsOfLanesAreThoseOfTheirItems(t *testing.T) {
 			t.Fatalf("after %s: %s", step, wrong)
 		}
 	}
-	// What has failed and is completed, removed or suspended in the end.
+	// Items that have failed and are completed, removed or suspended in the end.
 	for _, end := range []string{
 		"select parley_store.complete_work(lease_id) from parley_store._p_lease",
 		"select parley_store.complete_claimed(array_agg(lease_id), array_agg(item_id)) from parley_store._p_in_flight", `select parley_store.remove_work('mail', '{}')`,

@@ -62,7 +62,7 @@ func TestARenewedLeaseStays(t *testing.T) {
 	requireStates(b.Session, "IN_FLIGHT 1")
 }
 
-// What was not tried stands in front of everything else, in its order, whatever came since.
+// Items that were not tried stand in front of everything else, in their order, whatever came since.
 func TestReleasedWorkKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewStore(t)
@@ -77,7 +77,7 @@ func TestReleasedWorkKeepsItsPlace(t *testing.T) {
 	sqltest.Equal(b.Session, 0, "select max(attempts) from parley_store.work_items")
 }
 
-// Who counts leases says that the lane waits for the end of one; who ends it meanwhile waits for what he says.
+// A session that counts leases says that the lane waits for the end of one; a session that ends it meanwhile waits for that.
 func TestALaneIsNotLeftWaitingForALeaseThatEndsMeanwhile(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ way, end string }{
@@ -162,7 +162,7 @@ func TestASuspendedLaneGivesNothing(t *testing.T) {
 	b.RequireClaimed(claimNext(b.Session, 10, 10), []string{"a 1"})
 }
 
-// What an operator wants of items in flight is done when they come back without success.
+// An operator's wish for items in flight is done when they come back without success.
 func TestOperationsOnWorkInFlightWait(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewStore(t)
@@ -227,7 +227,7 @@ func TestWorkThatNobodyClaimsLeavesOneToken(t *testing.T) {
 	sqltest.Equal(b.Session, 1, "select count(*)::int from parley.peek_messages('parley_store_mail')")
 }
 
-// Whoever waits for work is woken by it.
+// Work wakes the sessions that wait for it.
 func TestClaimWaitsForWork(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewStore(t)
@@ -241,8 +241,8 @@ func TestClaimWaitsForWork(t *testing.T) {
 	b.RequireClaimed(<-claimed, []string{"a 1"})
 }
 
-// What was in the hands of somebody who is gone stands in front of everything else, in its order, whatever came since and whoever takes it
-// back.
+// Items in the hands of a session that is gone stand in front of everything else, in their order, whatever came since and whoever takes
+// them back.
 func TestWorkOfALeaseThatRanOutKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	for _, back := range []string{"expire_leases()", "take_back_leases('mail')", "expire_leases(1)"} {

@@ -51,7 +51,7 @@ func TestLimitsOfTheStoreHoldAtTheirEnds(t *testing.T) {
 	}
 }
 
-// What a caller does not say is what the page of the store says.
+// The defaults of a call are those of the page of the store.
 func TestDefaultsOfTheStoreAreThoseOfItsPage(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewStore(t)

@@ -25,7 +25,7 @@ func TestTheDefaultPolicyHasThreePhases(t *testing.T) {
 	sqltest.Equal(b.Session, true, "select parley_store.next_attempt('default', 50, f - interval '2 days' + interval '1 s', f) = f + interval '1 s' from now() as f")
 }
 
-// What failed together does not come back together.
+// Items that failed together do not come back together.
 func TestIntervalsAreSpread(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewStore(t)
@@ -104,7 +104,7 @@ func TestPressureIsRecorded(t *testing.T) {
 	sqltest.Equal(b.Session, 5, "select count(*)::int from parley_store.measure('mail')")
 }
 
-// Nobody but the owner may use the store.
+// Only the owner may use the store.
 func TestTheStoreIsItsOwnersAlone(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewStore(t)

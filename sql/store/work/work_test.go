@@ -42,7 +42,7 @@ const renewMarks = `
 	select parley_store._p_renew_mark(l.lane_id, 5, parley_store._p_newest_mark(l.lane_id, 5))
 	from parley_store._p_lane as l`
 
-// What a transaction puts that has begun before others and commits after them is claimed, whatever was claimed meanwhile.
+// An item of a transaction that has begun before others and commits after them is claimed, whatever was claimed meanwhile.
 func TestLateWorkIsNotMissed(t *testing.T) {
 	t.Parallel()
 	for _, isolation := range []pgx.TxIsoLevel{pgx.ReadCommitted, pgx.RepeatableRead} {
@@ -65,7 +65,7 @@ func TestLateWorkIsNotMissed(t *testing.T) {
 	}
 }
 
-// What a transaction that claims puts into the same lane is found by the next.
+// An item that a transaction that claims puts into the same lane is found by the next.
 func TestWorkThatAClaimingTransactionPutsIsNotMissed(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewStore(t)

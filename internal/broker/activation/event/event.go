@@ -1,7 +1,7 @@
 // Package event raises QUEUE_ACTIVATION for queues that have event notifications of that name, in the place of a reader.
 //
-// Who receives the notification starts readers of his own; the broker cannot know how many there are. So after an event
-// nothing more is said until what waits has been received, or a time is over (spec 5.5).
+// The receiver of the notification starts readers of its own; the broker cannot know how many there are. So after an event nothing more is
+// said until what waits has been received, or a time is over (spec 5.5).
 package event
 
 import (

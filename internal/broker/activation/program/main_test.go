@@ -98,7 +98,7 @@ func breed(attributes *syscall.SysProcAttr) int {
 	return 0
 }
 
-// receive is what a program is for: it receives until the queue is empty.
+// receive is the work of a program: it receives until the queue is empty.
 func receive([]string) int {
 	ctx := context.Background()
 	conn, err := pgx.Connect(ctx, os.Getenv("PARLEY_DSN"))

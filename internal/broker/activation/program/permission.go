@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Permission is what the operator of a daemon lets definitions in the database choose. The zero value allows nothing.
+// Permission is the operator's leave for definitions in the database. The zero value allows nothing.
 type Permission struct {
-	// Programs are full paths of programs, or of folders whose programs are all allowed, those in folders below included.
-	// Whoever may define an activation chooses the arguments: an interpreter or a shell here gives away the host.
+	// Programs are full paths of programs, or of folders whose programs are all allowed, those in folders below included. The author of an
+	// activation chooses the arguments: an interpreter or a shell here gives away the host.
 	Programs []string
 	// Directories may be worked in, with the folders below, besides the folder of the program itself.
 	Directories []string
@@ -19,7 +19,7 @@ type Permission struct {
 	Environment []string
 }
 
-// ErrNotAllowed is what definitions fail with that ask for more than the operator allows.
+// ErrNotAllowed is the error of definitions that ask for more than the operator allows.
 var ErrNotAllowed = errors.New("not allowed by the operator of this daemon")
 
 // program gives the file to start: links are followed, so that the permission is for what really runs.

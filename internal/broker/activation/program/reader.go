@@ -65,7 +65,7 @@ func (r *reader) Run(ctx context.Context) error {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	killed, err := r.await(ctx, cmd.Process.Pid, ended)
-	// What the program has started and left behind goes too.
+	// Processes that the program has started and left behind go too.
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	stdout.finish()
 	stderr.finish()

@@ -16,7 +16,7 @@ import (
 
 // Starter starts the programs of one database.
 type Starter struct {
-	// Permission is what the operator allows.
+	// Permission is the leave of the operator.
 	Permission Permission
 	// DSN is the connection string that programs are given, and Database the name of the database.
 	DSN, Database string
@@ -26,7 +26,7 @@ type Starter struct {
 	Logger *slog.Logger
 }
 
-// definition is what the database says about a program.
+// definition is the definition of a program in the database.
 type definition struct {
 	Program          []string          `json:"program"`
 	Environment      map[string]string `json:"environment"`
@@ -77,7 +77,8 @@ func (s *Starter) NewReader(q activation.Queue, number int) (activation.Reader, 
 	}, nil
 }
 
-// inherited is what a program gets of the daemon's own environment: what programs need to run at all, and no secrets.
+// inherited lists the part of the daemon's own environment that a program gets: the variables that programs need to run at all, and no
+// secrets.
 func (s *Starter) inherited() []string {
 	names := []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR", "SYSTEMROOT"}
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool {

@@ -4,7 +4,7 @@
 // when the address has accepted it, all in one transaction. So a message is delivered at least once: when the commit
 // after an acceptance fails it is delivered again, under the same id.
 //
-// What an answer means ([judge]):
+// The meaning of an answer ([judge]):
 //
 //	2xx                          accepted: received, and the reply in the answer is sent, in one transaction
 //	408 425 429 502 503 504      not available: the conversation waits; nothing is counted
@@ -13,8 +13,8 @@
 //	anything else                refused: the conversation waits, longer each time, and is set aside after too many
 //	no connection at all         the reader fails, and the engine pauses before it starts another
 //
-// Only the conversation waits; its messages keep their order, and others go on. Whoever waits and how often it was refused
-// is in the database (parley.delivery_failures), since the transaction that failed leaves nothing.
+// Only the conversation waits; its messages keep their order, and others go on. The database keeps who waits and how often it was refused
+// (parley.delivery_failures), since the transaction that failed leaves nothing.
 //
 // Requests are signed as the Standard Webhooks specification says. Which addresses may be called is for the operator of the
 // daemon to say ([Permission]).

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What an address answers when it refuses is shown to people who search the cause: its begin, as text, and nothing that is secret.
+// The answer of an address that refuses is shown to people who search the cause: its begin, as text, and nothing that is secret.
 func TestAnswerThatRefusesIsKeptWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	r := &reader{definition: definition{Secret: "whsec_c2l4dGVlbiBieXRlcyBhcmUgb25lIGtleQ=="}}

@@ -45,7 +45,7 @@ type fixture struct {
 	answer   func(http.ResponseWriter, request)
 }
 
-// request is what the web address received.
+// request is a request that the web address received.
 type request struct {
 	header http.Header
 	body   []byte

@@ -90,7 +90,7 @@ func FuzzParseAnswer(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// What was accepted can be done.
+		// An answer that was accepted can be carried out.
 		for _, r := range a.Replies {
 			if _, err := r.bytes(); err != nil || r.MessageType == "" {
 				t.Errorf("%q gives a reply without body or type: %v", body, err)

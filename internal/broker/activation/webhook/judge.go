@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// refusal is why messages were not accepted. What it says about the message decides how it is counted.
+// refusal is why messages were not accepted. Its answer about the message decides how it is counted.
 type refusal struct {
 	cause error
 	// isAttempt: the receiver examined the message and refused it. Otherwise it was not available.

@@ -73,7 +73,7 @@ func (r *reader) deliverMany(ctx context.Context) (bool, error) {
 	return err == nil && found, err
 }
 
-// partByConversation gives what is to be posted of each conversation, and the messages that say that one is over.
+// partByConversation gives the messages to be posted of each conversation, and the messages that say that one is over.
 func (r *reader) partByConversation(messages []parley.Message) (posted [][]parley.Message, over []parley.Message) {
 	for begin := 0; begin < len(messages); {
 		end := begin + 1
@@ -130,7 +130,7 @@ func (r *reader) manyDelivery(posted [][]parley.Message) delivery {
 	return d
 }
 
-// forEach gives what the answer asks for in each conversation. What does not name one is for the only one.
+// forEach gives the wishes of the answer for each conversation. A wish that names no conversation is for the only one.
 func (a answer) forEach(posted [][]parley.Message) (map[parley.UUID]answer, error) {
 	answers := map[parley.UUID]answer{}
 	handles := map[string]parley.UUID{}

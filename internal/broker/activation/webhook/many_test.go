@@ -45,7 +45,7 @@ func TestRequestHoldsMessagesOfSeveralGroups(t *testing.T) {
 	}
 }
 
-// What was refused together comes alone, counts from there, and takes nothing along any more.
+// A message that was refused together with others comes alone, counts from there, and takes nothing along any more.
 func TestRefusedRequestOfSeveralGroupsComesOneByOne(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t, ", batch_size => 10, groups => 10, max_attempts => 2", func(w http.ResponseWriter, r request) {

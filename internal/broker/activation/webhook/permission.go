@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// ErrNotAllowed is what definitions fail with that name an address which the operator does not allow.
+// ErrNotAllowed is the error of definitions that name an address which the operator does not allow.
 var ErrNotAllowed = errors.New("not allowed by the operator of this daemon")
 
-// Permission is what addresses the operator of a daemon lets definitions in the database name. The zero value allows none.
+// Permission lists the addresses that the operator of a daemon lets definitions in the database name. The zero value allows none.
 type Permission struct{ prefixes []prefix }
 
 // prefix is the beginning of the addresses that are allowed. Without a host it is for all hosts with public addresses; a host that

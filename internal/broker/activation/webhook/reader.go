@@ -71,7 +71,7 @@ func (r *reader) rest(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	for {
-		// Whoever had the turn before may have gone because there is much to do.
+		// The reader that had the turn before may have gone because there is much to do.
 		if delivered, err := r.deliver(ctx); delivered || err != nil {
 			return true, err
 		}
@@ -222,7 +222,7 @@ func (r *reader) post(work context.Context, d delivery) (answer, error) {
 	return a, nil
 }
 
-// reply sends the replies of the answer. What the broker refuses is the answer's fault.
+// reply sends the replies of the answer. A reply that the broker refuses is the answer's fault.
 func (r *reader) reply(ctx context.Context, tx pgx.Tx, handle parley.UUID, a answer) error {
 	for _, reply := range a.Replies {
 		body, err := reply.bytes()
@@ -236,7 +236,7 @@ func (r *reader) reply(ctx context.Context, tx pgx.Tx, handle parley.UUID, a ans
 	return nil
 }
 
-// endAsAsked ends the conversation where the answer asks for that. What the broker would refuse of it, the answer was refused for before.
+// endAsAsked ends the conversation where the answer asks for that. An end that the broker would refuse, the answer was refused for before.
 func (r *reader) endAsAsked(ctx context.Context, tx pgx.Tx, handle parley.UUID, a answer) error {
 	switch {
 	case a.EndWithError != nil:

@@ -18,7 +18,7 @@ const (
 	descriptionRunesMax = 3000
 )
 
-// answer is what an accepted request may ask for: replies on the conversation, and its end.
+// answer holds the wishes of an accepted request: replies on the conversation, and its end.
 type answer struct {
 	Reply   *reply  `json:"reply"`
 	Replies []reply `json:"replies"`
@@ -32,7 +32,7 @@ type answer struct {
 	Conversations []conversationAnswer `json:"conversations"`
 }
 
-// conversationAnswer is what an answer asks for in one of several conversations.
+// conversationAnswer holds the wishes of an answer for one of several conversations.
 type conversationAnswer struct {
 	ConversationHandle string `json:"conversation_handle"`
 	answer
@@ -49,9 +49,8 @@ type reply struct {
 	BodyBase64 []byte          `json:"body_base64"`
 }
 
-// parseAnswer reads the body of an answer. One that is not JSON, or empty, asks for nothing; so does JSON without the fields
-// of ours. What cannot be understood is an error: a reply that is lost in silence would be worse than a message delivered
-// twice.
+// parseAnswer reads the body of an answer. One that is not JSON, or empty, asks for nothing; so does JSON without the fields of ours. JSON
+// that cannot be understood is an error: a reply that is lost in silence would be worse than a message delivered twice.
 func parseAnswer(contentType string, body []byte) (answer, error) {
 	var a answer
 	if len(body) > answerBytesMax {

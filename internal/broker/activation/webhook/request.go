@@ -34,7 +34,7 @@ type content struct {
 	Body                  *string   `json:"body"`
 }
 
-// delivery is what a request says, whatever queue its messages are of.
+// delivery is the content of a request, whatever queue its messages are of.
 type delivery struct {
 	id           string // the same whenever the same messages are delivered
 	firstBody    []byte

@@ -94,7 +94,7 @@ func TestSecretIsSealedInTheDatabaseAndStillSigns(t *testing.T) {
 	b.run(1)
 	b.requireSigned(fixtureSecret)
 
-	// What is altered leaves the secret as it is; a new one is sealed in its turn.
+	// Other alterations leave the secret as it is; a new one is sealed in its turn.
 	b.exec("select parley.alter_webhook_activation('target', batch_size => 2)")
 	b.requireSealed(fixtureSecret)
 	b.exec("select parley.alter_webhook_activation('target', secret => '" + otherSecret + "')")

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// key is what a secret signs with: the bytes behind whsec_ in base64, or the secret itself when it has another form.
+// key gives the bytes with which a secret signs: those behind whsec_ in base64, or the secret itself when it has another form.
 func key(secret string) []byte {
 	if encoded, ok := strings.CutPrefix(secret, "whsec_"); ok {
 		if decoded, err := base64.StdEncoding.DecodeString(encoded); err == nil {

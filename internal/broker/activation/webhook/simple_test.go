@@ -87,7 +87,7 @@ func TestMessagesOfASimpleQueueAreDeliveredAndTaken(t *testing.T) {
 	}
 }
 
-// simpleBody is what a web address reads in an envelope of a simple queue.
+// simpleBody is the envelope of a simple queue as a web address reads it.
 type simpleBody struct {
 	Key      *string `json:"key"`
 	Messages []struct {

@@ -31,7 +31,7 @@ type Starter struct {
 	queues map[int]*shared
 }
 
-// shared is what the readers of one queue share.
+// shared holds the state that the readers of one queue share.
 type shared struct {
 	// turn is held by the one reader that waits for conversations whose delivery failed; the others wait for it.
 	turn chan struct{}
@@ -40,11 +40,11 @@ type shared struct {
 	unavailable int // how often in a row the receiver was not available
 }
 
-// definition is what the database says about a webhook.
+// definition is the definition of a webhook in the database.
 type definition struct {
 	URL            string `json:"url"`
 	Secret         string `json:"secret"`
-	SealedSecret   []byte `json:"sealed_secret"` // base64 is what JSON has for bytes
+	SealedSecret   []byte `json:"sealed_secret"` // base64 is the form of bytes in JSON
 	TimeoutMS      int    `json:"timeout_ms"`
 	BatchSize      int    `json:"batch_size"`
 	Groups         int    `json:"groups"`

@@ -41,7 +41,7 @@ type signedRequest struct {
 	Now     int64             `json:"now"`
 }
 
-// What the documentation shows in each language takes a request that was signed here, and no other.
+// The code that the documentation shows in each language takes a request that was signed here, and no other.
 func TestReceiversInEachLanguageDistinguishSignedRequests(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "guides", "activation.md"))

@@ -69,7 +69,7 @@ func TestReceiversCanDistinguishSignedRequests(t *testing.T) {
 	}
 }
 
-// What the documentation shows is what is tested here.
+// The code that the documentation shows is the code that is tested here.
 func TestVerifyIsInTheDocumentation(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("verify_test.go")

@@ -119,7 +119,7 @@ func (p *Pool) settle(ctx context.Context, conn *pgx.Conn) error {
 	if p.settled.Load() >= seen {
 		return nil
 	}
-	// A transaction that writes nothing does not wait. What this one writes only logical decoding could see.
+	// A transaction that writes nothing does not wait. Only logical decoding could see the writes of this one.
 	_, err := conn.Exec(ctx, "select pg_catalog.pg_logical_emit_message(true, 'parley', 'settle')", pgx.QueryExecModeExec)
 	if err != nil {
 		return fmt.Errorf("wait until what is committed is safe: %w", err)

@@ -33,7 +33,7 @@ const patience = 60 * time.Second
 
 const pollEvery = 10 * time.Millisecond
 
-// Each database has a service that sends and one that is sent to. What was received is written down with its order.
+// Each database has a service that sends and one that is sent to. Received messages are written down with their order.
 const furniture = `
 	create schema app;
 	create table app.got (n bigint generated always as identity, conversation uuid, number bigint, type text, body bytea);

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-broker/parley/internal/broker/transport/wire"
 )
 
-// Network is what an endpoint needs to talk to other servers.
+// Network is the network side of an endpoint, with which it talks to other servers.
 type Network struct {
 	// Listener is where others connect; [Endpoint.Run] closes it.
 	Listener net.Listener

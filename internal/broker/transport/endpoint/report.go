@@ -77,7 +77,7 @@ func counters(f transport.Figures) map[string]int64 {
 		"Forwarded Msg Discarded Total": f.ForwardDropped,
 		"Forwarded Pending Msg Count":   f.ForwardPending, "Forwarded Pending Msg Bytes": f.ForwardPendingBytes,
 		"Open Connection Count": f.Connections,
-		// What has left is being sent until the far side has it; what has come is pending until the database has it.
+		// A message that has left is being sent until the far side has it; one that has come is pending until the database has it.
 		"Current Msg Frags for Send I/O": f.OpenSends, "Current Bytes for Send I/O": f.OpenSendBytes,
 		"Pending Msg Frags for Recv I/O": f.OpenReceives, "Pending Bytes for Recv I/O": f.OpenReceiveBytes,
 		"Receive I/O bytes/sec": f.BytesReceived, "Receive I/O Bytes Total": f.BytesReceived, "Receive I/Os/sec": f.FramesReceived,
@@ -99,7 +99,7 @@ func (e *Endpoint) report(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			// What is being reported may be written yet; it is taken back after that.
+			// A report that is under way may be written yet; it is taken back after that.
 			reporting.Wait()
 			for _, d := range e.all() {
 				reporting.Go(func() { d.takeBack(context.WithoutCancel(ctx)) })

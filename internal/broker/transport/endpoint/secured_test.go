@@ -87,7 +87,7 @@ func (p *tap) hasSeen(text string) bool {
 	return bytes.Contains(p.bytes.Bytes(), []byte(text))
 }
 
-// secured is what a daemon with a master key of its own uses, where links are encrypted or not.
+// secured is the configuration of a daemon with a master key of its own, where links are encrypted or not.
 func secured(t *testing.T, isLinkEncrypted bool) (*dialogsecurity.MasterKeys, func(*slog.Logger) dialogsecurity.Guard) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "master.key")

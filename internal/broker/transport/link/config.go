@@ -51,7 +51,7 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// deadAfterLeast is what pings, which come a second apart at the most, allow.
+// deadAfterLeast is the least that pings allow, which come a second apart at the most.
 const deadAfterLeast = 3 * time.Second
 
 // completed fills in what is not given, or reports what must be.

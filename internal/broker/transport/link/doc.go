@@ -5,9 +5,9 @@
 // asks, the accepting end answers. Servers that speak in both directions have two. A question is a batch or a fragment, from when it is
 // sent until its answer is there. The window is how many bytes of questions the accepting end lets be open at once.
 //
-// Who owns the truth. Neither end of a link. A Link never makes up a result: what it returns has come as the answer to just this
-// question, over the connection on which it was asked, and has passed the checks of package wire. Whatever else happens (a cut, a stall,
-// a peer that speaks nonsense, a closed Link) is an error, and the outcome is unknown.
+// Owner of the truth: neither end of a link. A Link never makes up a result: what it returns has come as the answer to just this question,
+// over the connection on which it was asked, and has passed the checks of package wire. Any other event (a cut, a stall, a peer that speaks
+// nonsense, a closed Link) is an error, and the outcome is unknown.
 //
 // Flow control. The dialling end asks only as much as the window allows, and lets large messages have half of it; so batches find
 // room beside them, and on the stream each waits behind at most one fragment. The accepting end holds it to that, and so knows how

@@ -65,7 +65,7 @@ func TestBothEndsLogTheLifeOfAConnection(t *testing.T) {
 	wantEvents(t, there, event("INFO", `"accepted connection closed"`, transport.ConnectionGone))
 }
 
-// What the log does not want costs nothing, and is not there.
+// A record that the log does not want costs nothing, and is not there.
 func TestAcknowledgementsAreNotLoggedUnlessAskedFor(t *testing.T) {
 	t.Parallel()
 	log := &logtest.Log{}

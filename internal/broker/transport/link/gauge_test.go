@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What is open never exceeds the window, but for a single question that is longer than the window; and each question that waits is
+// The open questions never exceed the window, but for a single question that is longer than the window; and each question that waits is
 // admitted at last.
 func TestTheWindowIsNeverExceeded(t *testing.T) {
 	t.Parallel()

@@ -37,7 +37,7 @@ type attempt struct {
 	err     error
 }
 
-// errClosed is what a Link returns after Close.
+// errClosed is the error of a Link after Close.
 var errClosed = errors.New("the link is closed")
 
 // New makes the link to an address: tcp://host:port, with the mirror's behind a comma. It does not connect yet.

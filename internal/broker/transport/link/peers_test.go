@@ -126,7 +126,7 @@ func TestAServerThatIsTooNewOrTooOldIsRefused(t *testing.T) {
 	}
 }
 
-// Whatever a server sends that does not answer the request is an error, and never a result.
+// Anything that a server sends that does not answer the request is an error, and never a result.
 func TestAFalseAnswerIsAnError(t *testing.T) {
 	t.Parallel()
 	twice := func(answers ...*pb.Result) *pb.Results { return &pb.Results{Results: answers} }

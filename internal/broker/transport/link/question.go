@@ -13,13 +13,13 @@ import (
 type question struct {
 	class class
 	frame *pb.Frame
-	// cost is what it counts in the window, messages how many it carries.
+	// cost is its size in the window, messages the number that it carries.
 	cost, messages int64
 	// sent is when the stream took it.
 	sent time.Time
 	// answered has the frame that answers it.
 	answered chan *pb.Frame
-	// abandoned reports that nobody waits any more. What was not sent then need not be.
+	// abandoned reports that nobody waits any more. A question that was not sent then need not be.
 	abandoned atomic.Bool
 }
 
@@ -33,11 +33,11 @@ func newQuestion(c class, kind pb.Kind, payload []byte, messages int, compress b
 	}
 }
 
-// costOf is what a payload counts in the window; both ends count alike.
+// costOf is the size of a payload in the window; both ends count alike.
 func costOf(payload int64) int64 { return payload + wire.FrameOverhead }
 
-// outbox holds what has room in the window until the stream takes it. The classes take turns, so that each waits behind at most one
-// frame of the other.
+// outbox holds the questions that have room in the window until the stream takes them. The classes take turns, so that each waits behind at
+// most one frame of the other.
 type outbox struct {
 	mu    sync.Mutex
 	lines [classes][]*question

@@ -86,8 +86,8 @@ func (s *Server) Exchange(stream grpc.BidiStreamingServer[pb.Frame, pb.Frame]) e
 	r.authentication, r.algorithm, r.identity = encryption(info.tls)
 	r.name = vouchedName(info.tls)
 
-	// What has begun is not given up when the connection breaks: it is under way in the database, and the sender learns of it when it
-	// asks again. Only the end of the server cuts it short.
+	// A batch that has begun is not given up when the connection breaks: it is under way in the database, and the sender learns of it when
+	// it asks again. Only the end of the server cuts it short.
 	deliver, giveUp := context.WithCancel(context.WithoutCancel(stream.Context()))
 	defer giveUp()
 	r.deliver = func(f func(context.Context)) { f(deliver) }

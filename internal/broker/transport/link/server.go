@@ -15,7 +15,7 @@ import (
 	"github.com/parley-broker/parley/internal/broker/transport/wire/pb"
 )
 
-// Counters are what peers, and others, have done to a [Server] since it began.
+// Counters count the events of a [Server] since it began, by peers and by others.
 type Counters struct {
 	// Accepted connections sent a Hello and were taken; Rejected ones ended before that: wrong certificates, no TLS, not this protocol.
 	Accepted, Rejected int64

@@ -208,7 +208,7 @@ func (s *session) write() {
 		s.pending[q.frame.GetId()] = q
 		s.mu.Unlock()
 		if err := s.stream.Send(q.frame); err != nil {
-			// What has broken the stream is what read learns; it comes at once.
+			// Read returns the error that has broken the stream; it comes at once.
 			if !errors.Is(err, io.EOF) {
 				s.fail(transport.Fail(transport.FailureToSend, "send to %s: %w", s.host, err))
 			}

@@ -38,7 +38,7 @@ func (s State) String() string {
 	}
 }
 
-// ConnectionState is what is known of one connection.
+// ConnectionState describes one connection.
 type ConnectionState struct {
 	ConnectionID parley.UUID
 	// Address is the far end's, host:port.

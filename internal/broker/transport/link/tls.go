@@ -98,7 +98,7 @@ func serverTLS(config *tls.Config) *tls.Config {
 	return config
 }
 
-// accepted is what a stream knows of the socket it came on.
+// accepted describes to a stream the socket it came on.
 type accepted struct {
 	credentials.CommonAuthInfo
 
@@ -158,7 +158,7 @@ func (a acceptor) Clone() credentials.TransportCredentials { return a }
 // OverrideServerName is asked for by gRPC.
 func (a acceptor) OverrideServerName(string) error { return nil }
 
-// encryption names what protects a connection.
+// encryption names the protection of a connection.
 func encryption(state *tls.ConnectionState) (authentication, algorithm, identity string) {
 	if state == nil {
 		return "NONE", "NONE", ""
@@ -176,6 +176,6 @@ func vouchedName(state *tls.ConnectionState) string {
 	if len(leaf.DNSNames) > 0 {
 		name = strings.ToLower(leaf.DNSNames[0])
 	}
-	// What no database has a text for is no name.
+	// A name for which no database has a text is none.
 	return strings.ReplaceAll(strings.ToValidUTF8(name, "\uFFFD"), "\x00", "\uFFFD")
 }

@@ -39,7 +39,7 @@ type Directory struct {
 // served is one of the databases.
 type served struct {
 	inbox *inbox.Inbox
-	// What it has reported of itself last, and whether it ever has; Directory.mu is held.
+	// The report that it made of itself last, and whether it ever has; Directory.mu is held.
 	transportstore.ServedDatabase
 	isKnown bool
 }

@@ -112,7 +112,7 @@ func (f *Forwarder) deliver(ctx context.Context, address string, batch transport
 	return results, nil
 }
 
-// What is to be encrypted, and was protected by nothing but the link on which it came, would be in clear here.
+// A run that must be encrypted, and was protected by nothing but the link on which it came, would be in clear here.
 const (
 	unbound       = 9727
 	unboundReason = "9727: the dialog is to be encrypted, and there is a forwarder on the way: create a remote service binding for the " +

@@ -25,7 +25,7 @@ const (
 	unresolvedAtOnce = 500
 )
 
-// destination is what the coordinator knows of a destination. While its worker runs it belongs to that.
+// destination is the coordinator's record of a destination. While its worker runs it belongs to that.
 type destination struct {
 	transportstore.Destination
 

@@ -11,7 +11,7 @@ const (
 	// A run of this size is what the receiving database puts into one row of its message store.
 	mergedBytesMax    = 7800
 	mergedMessagesMax = 1000
-	// bodyOverhead is what a body takes besides its bytes, in a row and on the wire; runOverhead what a run does.
+	// bodyOverhead is the size of a body besides its bytes, in a row and on the wire; runOverhead that of a run.
 	bodyOverhead = 8
 	runOverhead  = 200
 )
@@ -67,7 +67,7 @@ func next(run transportstore.Run) int64 {
 // isLarge reports whether the fragments of a message have to go before it.
 func isLarge(run transportstore.Run) bool { return run.Size > 0 }
 
-// bodyBytes is what the bodies of a run take.
+// bodyBytes is the size of the bodies of a run.
 func bodyBytes(run transportstore.Run) (size int) {
 	for _, body := range run.Bodies {
 		size += len(body) + bodyOverhead
@@ -75,5 +75,5 @@ func bodyBytes(run transportstore.Run) (size int) {
 	return size
 }
 
-// weight is what a run takes in memory and on the wire, about.
+// weight is the size of a run in memory and on the wire, about.
 func weight(run transportstore.Run) int64 { return int64(bodyBytes(run)) + runOverhead }

@@ -12,8 +12,8 @@ import (
 // scanCost is how many times as long as a scan took the pause after it is.
 const scanCost = 2
 
-// senders is what the coordinator knows of those who put messages on lanes: whether they are asked to notify, and how often to scan when
-// they are not ([notifier.Demand]).
+// senders is the coordinator's record of the sessions that put messages on lanes: whether they are asked to notify, and how often to scan
+// when they are not ([notifier.Demand]).
 type senders struct {
 	demand       notifier.Demand
 	busyAt       time.Time // when something came last

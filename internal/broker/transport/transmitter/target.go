@@ -14,7 +14,7 @@ type target struct {
 	service string // while the conversation is not bound to a broker
 }
 
-// traffic is what is under way to a target.
+// traffic describes the batches under way to a target.
 type traffic struct {
 	target target
 	// batches and large messages that travel, and since when neither was answered.
@@ -99,7 +99,7 @@ func (w *window) forgetIdle(t *traffic) {
 	}
 }
 
-// hasRoom reports whether more may be taken from the lane. What waits for targets that are late does not count, within limits.
+// hasRoom reports whether more may be taken from the lane. Messages that wait for targets that are late do not count, within limits.
 func (w *window) hasRoom(now time.Time) bool {
 	if w.rows < windowRows && w.bytes < windowBytes {
 		return true

@@ -8,9 +8,9 @@ import (
 	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
-// window is what a destination has in transit and in memory: for each conversation, in the order of their numbers, the runs that
-// the far side has not acknowledged. A conversation travels in one batch at a time: what came later would overtake what came
-// before, and be answered with Expected. Meanwhile its runs gather here, and fill the next batch the better.
+// window holds the runs of a destination in transit and in memory: for each conversation, in the order of their numbers, the runs that the
+// far side has not acknowledged. A conversation travels in one batch at a time: what came later would overtake what came before, and be
+// answered with Expected. Meanwhile its runs gather here, and fill the next batch the better.
 type window struct {
 	conversations map[key]*conversation
 	// ready have something to send, and nothing on its way; the one that has waited longest stands first. Those that go on with a
@@ -146,8 +146,8 @@ func (w *window) composeLarge(now time.Time) (large piece, found bool) {
 	return piece{conversation: c, run: c.runs[0]}, true
 }
 
-// answer takes in the results for a batch, and gives those that the database has to know of. Whatever is not acknowledged travels
-// again, or is forgotten here where the database decides when it may.
+// answer takes in the results for a batch, and gives those that the database has to know of. A run that is not acknowledged travels again,
+// or is forgotten here where the database decides when it may.
 func (w *window) answer(
 	pieces []piece, results []transportstore.Result, now time.Time,
 ) (acknowledgements []transportstore.Acknowledgement, isSuperseded bool) {

@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// What a destination holds in memory and in transit at most, about; and what is taken from its lane at once.
+	// The most that a destination holds in memory and in transit, about; and the most that is taken from its lane at once.
 	windowRows  = 8000
 	windowBytes = 4 << 20
 	takeRows    = 1000
 	takeBytes   = 1 << 20
-	// What travels at once: to each target so many batches, to all of them together no more than a server takes from one peer.
+	// The batches that travel at once: to each target so many, to all of them together no more than a server takes from one peer.
 	batchRows     = 1000
 	batchBytes    = 512 << 10
 	batchesMax    = 4
@@ -62,7 +62,7 @@ type cursor struct {
 	endpoint, sequence int64
 }
 
-// answer is what came of a batch.
+// answer is the outcome of a batch.
 type answer struct {
 	pieces  []piece
 	isLarge bool
@@ -109,7 +109,7 @@ func (w *worker) run(ctx context.Context) (v verdict) {
 	err := w.work(ctx, delivering)
 	var deadline *time.Timer
 	if w.travelling > 0 {
-		// What has been answered need not be sent again.
+		// A run that has been answered need not be sent again.
 		deadline = time.AfterFunc(lastAnswers, cut)
 		for w.travelling > 0 {
 			if late := w.take(<-w.answers); err == nil {
@@ -186,7 +186,7 @@ func (w *worker) step(ctx context.Context, again time.Time) (isDone bool, err er
 }
 
 // lingers reports whether to try to take from an empty lane again: while senders do not notify, somebody has to scan, and where something
-// came just now, taking the next is cheaper than a scan before it. What was left alone is for the next worker.
+// came just now, taking the next is cheaper than a scan before it. Messages that were left alone are for the next worker.
 func (w *worker) lingers() bool {
 	return len(w.window.left) == 0 && w.demand.IsPolling() && time.Since(w.filledAt) < quietTime
 }

@@ -19,7 +19,7 @@ const lastTime = 253402300799999999
 // maxTimeToLive bounds what a forwarder may keep in memory.
 const maxTimeToLive = 24 * time.Hour
 
-// EncodeBatch is the reverse of DecodeBatch. What does not travel (EndpointID, Owner, Identity) is left out.
+// EncodeBatch is the reverse of DecodeBatch. Fields that do not travel (EndpointID, Owner, Identity) are left out.
 func EncodeBatch(batch transport.Batch) ([]byte, error) {
 	names := table{}
 	message := &pb.Batch{
@@ -67,7 +67,7 @@ func DecodeBatch(payload []byte) (transport.Batch, error) {
 	return batch, checkBatch(batch)
 }
 
-// checkBatch holds what a batch must be, on its way out and on its way in.
+// checkBatch checks the rules for a batch, on its way out and on its way in.
 func checkBatch(batch transport.Batch) error {
 	if len(batch.Runs) > MaxRuns {
 		return malformed("%d runs in a batch, at most %d are taken", len(batch.Runs), MaxRuns)

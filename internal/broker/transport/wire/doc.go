@@ -4,8 +4,8 @@
 // compressed. The payload is one message of wire.proto in package pb. docs/reference/protocol.md describes all of it.
 //
 // Everything that is decoded comes from outside and is believed in nothing: each length, count, number, text and reference is checked
-// against the limits of this package before the broker sees it. What does not pass is [ErrMalformed]. Decoding never panics. What
-// it allocates is bounded by the length of the payload and by the limits: counts are checked before anything is made room for.
+// against the limits of this package before the broker sees it. A payload that does not pass is [ErrMalformed]. Decoding never panics. Its
+// allocations are bounded by the length of the payload and by the limits: counts are checked before anything is made room for.
 //
 // The same checks hold for what is encoded, so that a run that no peer would take is refused here, with the reason, and not sent
 // again and again.

@@ -55,7 +55,7 @@ func DecodeFragment(payload []byte) (fragment transportstore.Fragment, passage t
 	return fragment, decodePassage(message.GetPassage()), checkFragment(&fragment)
 }
 
-// checkFragment holds what a fragment must be, on its way out and on its way in. One without data asks how much is stored.
+// checkFragment checks the rules for a fragment, on its way out and on its way in. One without data asks how much is stored.
 func checkFragment(f *transportstore.Fragment) error {
 	length := int64(len(f.Data))
 	if f.Security != nil {
@@ -86,7 +86,7 @@ func EncodeStored(stored int64) ([]byte, error) {
 	return proto.Marshal(&pb.Stored{Stored: stored})
 }
 
-// notWanted is what is stored of a fragment that the far side will not have.
+// notWanted is the stored length of a fragment that the far side will not have.
 const notWanted = -1
 
 // DecodeStored reads the answer to a fragment of a message of size bytes; -1 when it is not wanted.

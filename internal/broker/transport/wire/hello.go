@@ -35,7 +35,7 @@ type Broker struct {
 type Hello struct {
 	// Lowest and Highest are the versions that the end speaks.
 	Lowest, Highest uint32
-	// Features are what it can do besides.
+	// Features are its further abilities.
 	Features []string
 	// Brokers are those served there.
 	Brokers []Broker
@@ -45,7 +45,7 @@ type Hello struct {
 	Software string
 }
 
-// Agreement is what two ends have in common.
+// Agreement holds the abilities that two ends have in common.
 type Agreement struct {
 	Version  uint32
 	Features []string

@@ -74,7 +74,7 @@ func checkCounts(payload []byte, most map[protowire.Number]int) error {
 	return nil
 }
 
-// decode reads a message after its counts were checked. What a newer peer may have added is left out.
+// decode reads a message after its counts were checked. Fields that a newer peer may have added are left out.
 func decode(payload []byte, message proto.Message, most map[protowire.Number]int) error {
 	if err := checkCounts(payload, most); err != nil {
 		return err

@@ -17,7 +17,7 @@ func RunLength(run *transportstore.Run) int64 {
 	return n
 }
 
-// checkRun holds what a run must be, on its way out and on its way in.
+// checkRun checks the rules for a run, on its way out and on its way in.
 func checkRun(run *transportstore.Run) error {
 	names := []struct{ what, text string }{
 		{"the message type", run.MessageType},

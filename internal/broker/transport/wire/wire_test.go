@@ -286,7 +286,7 @@ func TestResultsAlwaysFitAnAnswer(t *testing.T) {
 	}
 }
 
-// What nasty payloads make the decoder allocate is bounded by their length.
+// The decoder's allocations for nasty payloads are bounded by their length.
 func TestDecodingAllocatesInProportion(t *testing.T) { // it measures
 	for name, payload := range map[string][]byte{
 		"empty runs":     bytes.Repeat([]byte{4<<3 | 2, 0}, 1<<20),
