@@ -58,7 +58,7 @@ func TestReceiveThatIsInterruptedLeavesNoReaderBehind(t *testing.T) {
 	awaitReaders(t, pool, 0)
 }
 
-// What was printed was taken, and what was not printed was not.
+// Messages that were printed were taken, and those that were not printed were not.
 func TestReceiveTakesOnlyWhatItPrinted(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.Database(t)

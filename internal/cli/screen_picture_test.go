@@ -11,7 +11,7 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// What a screen measures as a picture, in pixels.
+// The size of a screen as a picture, in pixels.
 const (
 	cellWidth, lineHeight = 8.4, 20
 	pictureMargin         = 14

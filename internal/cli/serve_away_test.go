@@ -187,7 +187,7 @@ func TestMailThatMayNotServeEndsOnceItsDatabaseIsThere(t *testing.T) {
 	d.log.Await(t, "prepare mail transport")
 }
 
-// What is put while the server is away from the one who follows comes once he reaches it again.
+// A message that is put while the server is away from the follower comes once he reaches it again.
 func TestTakeThatFollowsConnectsAnew(t *testing.T) {
 	t.Parallel()
 	direct := parleytest.DSN(t, parleytest.Database(t))

@@ -109,7 +109,7 @@ func TestServeBelievesNoRoleOfAnotherServer(t *testing.T) {
 	if got := outcome(to, "elsewhere", 3); got != "taken" {
 		t.Errorf("what is granted to PUBLIC does not count: %s", got)
 	}
-	// Who owns a database can say there that a service is anybody's: he is believed for roles that he could be himself.
+	// The owner of a database can say there that a service is anybody's: he is believed for roles that he could be himself.
 	tenant := "tenant_" + strings.ToLower(rand.Text())
 	database := pgx.Identifier{ask[string](from, "select current_database()")}.Sanitize()
 	from.exec("create role " + tenant)

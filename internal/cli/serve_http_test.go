@@ -44,7 +44,7 @@ func TestServeReportsItsHealth(t *testing.T) {
 	if !strings.Contains(body, `"ready":true`) {
 		t.Errorf("/readyz says %s", body)
 	}
-	// What the engine does shows: it leads, and its reader takes the message.
+	// The engine's work shows: it leads, and its reader takes the message.
 	for _, want := range []string{"parley_leader{", "parley_readers_started_total{", "parley_readers_ended_total{", "parley_queue_dequeued_rows_total{"} {
 		shown := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(want) + `[^}]*\} [1-9]`)
 		awaitText(t, "http://"+address+"/metrics", shown)

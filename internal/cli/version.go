@@ -12,7 +12,7 @@ import (
 	"github.com/parley-broker/parley/internal/verb"
 )
 
-// programVersion is what version prints; as JSON it is a stable format.
+// programVersion is the output of version; as JSON it is a stable format.
 type programVersion struct {
 	Release       string `json:"release"`
 	SchemaVersion int    `json:"schema_version"`

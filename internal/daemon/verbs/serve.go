@@ -16,7 +16,7 @@ import (
 	"github.com/parley-broker/parley/internal/verb"
 )
 
-// serving is what the command line asks the daemon for.
+// serving holds the arguments of the command line for the daemon.
 type serving struct {
 	*compose.Daemon
 

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-broker/parley/internal/measure/statistics"
 )
 
-// Scenario is what one command measures.
+// Scenario is one measurement: that of one command.
 type Scenario struct {
 	Name     string
 	Short    string
@@ -21,7 +21,7 @@ type Scenario struct {
 	Takes Options
 	// HasPeers reports that the peers of Config are measured, too.
 	HasPeers bool
-	// Paper is what the seed paper has measured of the kind, or "".
+	// Paper is the seed paper's figure of the kind, or "".
 	Paper   string
 	seed    []SeedColumn // what the seed has measured of the kind
 	hasSize bool         // its variants have sizes of their own
@@ -63,7 +63,7 @@ type bench struct {
 	stages  map[string]stage
 	settled map[string]any // settings that turn out on the way
 
-	// What dialogs need besides: servers of our own, if there are, the further ones among them, and the daemons' folder.
+	// Further settings of dialogs: servers of our own, if there are, the further ones among them, and the daemons' folder.
 	servers *site.Servers
 	places  []*bench
 	folder  *site.Folder

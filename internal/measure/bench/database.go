@@ -123,7 +123,7 @@ func endSession(ctx context.Context, conn *pgx.Conn, pid uint32) error {
 func endSessions(ctx context.Context, conn *pgx.Conn, condition string, argument any) error {
 	for {
 		var left int
-		// What is no session of the role must not reach the function, which would refuse.
+		// Sessions of other roles must not reach the function, which would refuse.
 		err := conn.QueryRow(ctx, `
 			with ours as materialized (
 				select a.pid from pg_stat_activity as a where a.usename = current_user and a.pid <> pg_backend_pid() and `+condition+`

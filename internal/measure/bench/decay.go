@@ -87,7 +87,7 @@ func (b *bench) measureDecay(ctx context.Context, v decayVariant) ([]Result, err
 	return results, b.cluster.drop(ctx, aged)
 }
 
-// decayStage is what is aged, and the operations that are measured there.
+// decayStage is the stage that is aged, and the operations that are measured there.
 func (b *bench) decayStage(ctx context.Context, v decayVariant) (stage, []decayOperation, error) {
 	if v.isSimple {
 		s, err := b.simpleStage(ctx, 0)

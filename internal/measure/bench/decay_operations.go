@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// decayOperation is what is measured fresh and aged: it leaves nothing waiting in the queue that is received from.
+// decayOperation is an operation that is measured fresh and aged: it leaves nothing waiting in the queue that is received from.
 type decayOperation struct {
 	name  string
 	top   int // messages of a call

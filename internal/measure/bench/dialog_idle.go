@@ -88,7 +88,7 @@ func (b *bench) waitIdly(ctx context.Context, d database, readers int) (cost flo
 	return float64((after - before).Milliseconds()) / float64(readers) / time.Since(begun).Minutes(), nil
 }
 
-// processorTimeOf is what the backends of some sessions have used together.
+// processorTimeOf is the processor time of the backends of some sessions together.
 func processorTimeOf(conns []*pgx.Conn) (sum time.Duration, err error) {
 	for _, conn := range conns {
 		one, err := processorTime(conn.PgConn().PID())
@@ -100,7 +100,7 @@ func processorTimeOf(conns []*pgx.Conn) (sum time.Duration, err error) {
 	return sum, nil
 }
 
-// processorTime is what a backend has used, as Linux reports it for a process of this machine.
+// processorTime is the processor time of a backend, as Linux reports it for a process of this machine.
 func processorTime(pid uint32) (time.Duration, error) {
 	text, err := os.ReadFile("/proc/" + strconv.FormatUint(uint64(pid), 10) + "/schedstat")
 	if err != nil {

@@ -16,7 +16,7 @@ const (
 	dialogLatencyReaders = 4
 )
 
-// What latency between databases is compared with is the same traffic in one.
+// Latency between databases is compared with the same traffic in one.
 const (
 	operationBetween = "between_databases"
 	operationWithin  = "one_database"

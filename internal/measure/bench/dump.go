@@ -85,7 +85,7 @@ func awaitDump(ctx context.Context, d database) error {
 	})
 }
 
-// imitateDump holds what a dump holds.
+// imitateDump holds the snapshot and the locks of a dump.
 func imitateDump(ctx context.Context, d database) (stop func(), err error) {
 	conn, err := d.connect(ctx)
 	if err != nil {

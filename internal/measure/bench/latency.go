@@ -83,7 +83,7 @@ type latencySystem struct {
 	// work starts the readers; each message's work begins with the statement of begunStatement. The function
 	// that comes back stops them, and returns the cause.
 	work func(ctx context.Context, d database, c LatencyConfig) (stop func() error, err error)
-	// sender gives what sends one message on a connection, in the transaction that is open there.
+	// sender gives the function that sends one message on a connection, in the transaction that is open there.
 	sender func(ctx context.Context, conn *pgx.Conn, c LatencyConfig, session int) (send, error)
 }
 

@@ -67,7 +67,7 @@ func messageSender(ctx context.Context, conn *pgx.Conn, c LatencyConfig, _ int) 
 	}, nil
 }
 
-// consume gives what runs a Consumer that receives from so many groups at once.
+// consume gives the function that runs a Consumer that receives from so many groups at once.
 func consume(groups int) func(ctx context.Context, d database, c LatencyConfig) (func() error, error) {
 	return func(ctx context.Context, d database, c LatencyConfig) (func() error, error) {
 		pool, err := d.pool(ctx, c.Readers+1)

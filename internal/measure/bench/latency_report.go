@@ -9,7 +9,7 @@ import (
 	"github.com/parley-broker/parley/internal/measure/statistics"
 )
 
-// LatencyReport is what MeasureLatency measured. As JSON it is a stable format, described in docs/reference/json.md.
+// LatencyReport is the result of MeasureLatency. As JSON it is a stable format, described in docs/reference/json.md.
 type LatencyReport struct {
 	Scenario string          `json:"scenario"`
 	Machine  machine.Machine `json:"machine"`
@@ -19,7 +19,7 @@ type LatencyReport struct {
 	Ratios map[string]float64 `json:"ratios"`
 }
 
-// LatencyResult is what one system needed from commit to work; the numbers are the medians of its runs.
+// LatencyResult is the time that one system needed from commit to work; the numbers are the medians of its runs.
 type LatencyResult struct {
 	System string `json:"system"`
 	Latency

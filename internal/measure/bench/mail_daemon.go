@@ -26,7 +26,7 @@ type parleyMail struct {
 	before  mailCounters
 }
 
-// mailCounters are what the server has counted in the database.
+// mailCounters are the counts of the server in the database.
 type mailCounters struct {
 	walBytes, walWrites, reads, commits, bodyTuples float64
 	pressureSeconds                                 float64
@@ -146,7 +146,7 @@ func (p *parleyMail) waiting(ctx context.Context) (messages int) {
 	return messages
 }
 
-// memory is what Linux counts for the process.
+// memory is the memory of the process as Linux counts it.
 func (p *parleyMail) memory() int64 {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(p.daemon.Process()) + "/status")
 	if err != nil {

@@ -20,7 +20,7 @@ const (
 	destinationBody = 200
 	// categorizedOnce is how many items of the submission queue are categorized by one call while the database is prepared.
 	categorizedOnce = 200
-	// othersOperation is what is compared: the rate of all destinations but the slow and the dead one.
+	// othersOperation is the rate that is compared: that of all destinations but the slow and the dead one.
 	othersOperation = "others"
 )
 

@@ -24,8 +24,8 @@ func meanSize(mix []mailPart) int {
 	return sum / 100
 }
 
-// injections are what smtp-source sends of a load. Each part has connections of its own, at least one; what is left over by rounding
-// is of the first size.
+// injections are the parts of a load that smtp-source sends. Each part has connections of its own, at least one; what is left over by
+// rounding is of the first size.
 func (load mailLoad) injections(address string, messages int) []postfix.Injection {
 	mix := load.mix
 	if mix == nil {

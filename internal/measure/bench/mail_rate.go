@@ -14,7 +14,7 @@ const (
 	// that was stable and the lowest that was not is halved.
 	rateFirst    = 2_500_000
 	rateHalvings = 3
-	// rateTolerance is what received and completed may differ from what is offered (spec mail 19.3).
+	// rateTolerance is the difference of received and completed from the offered rate that is allowed (spec mail 19.3).
 	rateTolerance = 0.02
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-broker/parley/internal/measure/site"
 )
 
-// mailLoad is what is relayed in a run.
+// mailLoad is the load that is relayed in a run.
 type mailLoad struct {
 	size, messages, sessions int
 	cache                    int64          // of the daemon, for bodies
@@ -34,7 +34,7 @@ type mailRelay interface {
 	address() string
 	// waiting is how many messages it has.
 	waiting(ctx context.Context) int
-	// memory is what its process has of memory in bytes, 0 where that is not one.
+	// memory is the memory of its process in bytes, 0 where that is not one.
 	memory() int64
 	// stop stops it, also when ctx has ended, and adds what it knows of the run; messages is how many it has relayed.
 	stop(ctx context.Context, figures map[string]float64, messages int, lasted time.Duration) error
@@ -74,7 +74,7 @@ func (b *bench) relayMail(ctx context.Context, system string, load mailLoad) (ra
 	relayed, lasted := 0, time.Duration(0)
 	defer func() { err = errors.Join(err, relay.stop(ctx, figures, relayed, lasted)) }()
 
-	// What it does for the first time, such as connecting, is not what is measured.
+	// Work that it does for the first time, such as connecting, is not measured.
 	warm := min(load.messages, load.sessions)
 	if _, err := b.pass(ctx, relay, sink, load, warm); err != nil {
 		return 0, nil, err

@@ -20,7 +20,7 @@ type SeedColumn struct {
 	PressurePercent         float64 `json:"pressure_percent"`
 }
 
-// seedMegahertz is what all cores of the seed's machine have together.
+// seedMegahertz is the frequency of all cores of the seed's machine together.
 const seedMegahertz = 8800
 
 func mailSeed() []SeedColumn {
@@ -33,7 +33,7 @@ func mailSeed() []SeedColumn {
 	}
 }
 
-// megacyclesPerMessage is what a message costs of all cores (spec mail 19.2).
+// megacyclesPerMessage is the cost of a message, of all cores (spec mail 19.2).
 func megacyclesPerMessage(megahertz, cpuPercent, messagesPerSecond float64) float64 {
 	return megahertz * cpuPercent / 100 / messagesPerSecond
 }

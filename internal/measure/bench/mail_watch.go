@@ -98,7 +98,7 @@ func readProcessorTimes() (t processorTimes) {
 	return t
 }
 
-// megahertzOfMachine is what all cores have together; 0 where that is not known.
+// megahertzOfMachine is the frequency of all cores together; 0 where that is not known.
 func megahertzOfMachine() float64 {
 	file, err := os.Open("/proc/cpuinfo")
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 type Peer struct {
 	// Name is the system in results and in ratios, Short a line on it in the list of systems of latency.
 	Name, Short string
-	// Connections are what its client needs besides those of its workers.
+	// Connections are the connections that its client needs besides those of its workers.
 	Connections int
 	// Prepare installs the peer in an empty database, on a connection to it.
 	Prepare func(ctx context.Context, conn *pgx.Conn) error

@@ -2,7 +2,7 @@ package bench
 
 import "github.com/parley-broker/parley/internal/measure/machine"
 
-// Report is what a scenario measured. As JSON it is a stable format, described in docs/reference/json.md.
+// Report is the result of a scenario. As JSON it is a stable format, described in docs/reference/json.md.
 type Report struct {
 	Scenario string          `json:"scenario"`
 	Machine  machine.Machine `json:"machine"`
@@ -11,13 +11,13 @@ type Report struct {
 	// Ratios are quotients of medians, under "variant:parley/insert", "variant:operation/fresh" for what was
 	// done in an aged database, or "variant:operation/operation", and behind "p50:" of latencies.
 	Ratios map[string]float64 `json:"ratios"`
-	// Paper is what the seed paper has measured of the kind, if it has.
+	// Paper is the seed paper's figure of the kind, if it has one.
 	Paper string `json:"paper,omitempty"`
 	// Seed is the table that the seed has of mail, which is printed beside ours.
 	Seed []SeedColumn `json:"seed,omitempty"`
 }
 
-// Result is what one system did under one variant.
+// Result is the result of one system under one variant.
 type Result struct {
 	System        string `json:"system"`
 	Variant       string `json:"variant"`
@@ -36,7 +36,7 @@ type Result struct {
 	// Latency is from the sender's commit to the first statement of the reader, the medians of the runs, where that was measured.
 	Latency *Latency `json:"latency,omitempty"`
 
-	// ProcessorMSPerMinute is what one session used of a processor, where that was measured.
+	// ProcessorMSPerMinute is the processor time of one session, where that was measured.
 	ProcessorMSPerMinute *float64 `json:"processor_ms_per_minute,omitempty"`
 
 	// Figures are those of mail, by their names in MailFigures: the medians of the runs.

@@ -15,7 +15,7 @@ import (
 // simpleQueue is the simple queue that messages are put into and taken from.
 const simpleQueue = "simple"
 
-// What a simple queue is measured beside, within a variant.
+// The alternatives to a simple queue, within a variant.
 const (
 	systemSend = "parley_send" // SEND, instead of put
 	systemPGMQ = "pgmq"

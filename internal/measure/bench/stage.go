@@ -46,7 +46,7 @@ func (b *bench) stage(ctx context.Context, name string, build builder) (stage, e
 		if err := build(ctx, conn, &s); err != nil {
 			return err
 		}
-		// What autovacuum would do sooner or later, done now: so all copies begin alike.
+		// The work that autovacuum would do sooner or later, done now: so all copies begin alike.
 		_, err := conn.Exec(ctx, "vacuum (analyze)")
 		return err
 	})

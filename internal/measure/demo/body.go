@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 )
 
-// headerBytes is what every body begins with: conversation, sender and sequence, four bytes each, and the MD5 of what
-// follows. target.sql and check.sql read it.
+// headerBytes is the length of the header of every body: conversation, sender and sequence, four bytes each, and the MD5 of the rest.
+// target.sql and check.sql read it.
 const headerBytes = 4 + 4 + 4 + md5.Size
 
 // bodyWriter makes bodies that differ in every part, so that no two can be taken for each other.

@@ -12,7 +12,7 @@ import (
 //go:embed check.sql
 var checkQuery string
 
-// Findings are what the final check found: every message that was sent held against every one that arrived.
+// Findings are the results of the final check: every message that was sent held against every one that arrived.
 type Findings struct {
 	MessagesSent     int64 `json:"messages_sent"`
 	MessagesReceived int64 `json:"messages_received"`
@@ -45,7 +45,7 @@ func check(ctx context.Context, conn *pgx.Conn) (Findings, error) {
 	return f, nil
 }
 
-// Leftovers are what the run left in the broker after both sides ended their conversations.
+// Leftovers are the rows that the run left in the broker after both sides ended their conversations.
 type Leftovers struct {
 	Conversations      int64 `json:"conversations"`
 	ConversationGroups int64 `json:"conversation_groups"`

@@ -57,7 +57,7 @@ type MailProgress struct {
 	MailSample
 }
 
-// MailSample is what was counted at one time of a run, in seconds since its beginning.
+// MailSample holds the counts at one time of a run, in seconds since its beginning.
 type MailSample struct {
 	Seconds float64 `json:"seconds"`
 	// Orders were committed, RolledBack were not; Confirmed arrived at the relay.

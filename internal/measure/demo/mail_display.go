@@ -34,7 +34,7 @@ func ShowMail(out io.Writer, isTerminal bool) Observer[MailProgress] {
 	return display(out, isTerminal, line, picture)
 }
 
-// mailCounts are what the judge found, for the table and the page.
+// mailCounts are the judge's findings, for the table and the page.
 func mailCounts(r *MailResult) []count {
 	return []count{
 		{"orders, each with a confirmation", r.Orders},

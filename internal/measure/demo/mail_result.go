@@ -12,7 +12,7 @@ import (
 	"github.com/parley-broker/parley/internal/verify/mailcheck"
 )
 
-// MailResult is what a run of the demo of mail came to. As JSON it is a stable format; docs/reference/json.md describes it.
+// MailResult is the result of a run of the demo of mail. As JSON it is a stable format; docs/reference/json.md describes it.
 type MailResult struct {
 	// Passed reports whether the judge found nothing wrong, the relay was away, a daemon was killed, and nothing was left behind.
 	Passed bool `json:"passed"`
@@ -27,18 +27,18 @@ type MailResult struct {
 	// HTML is the path of the result page, or empty.
 	HTML string `json:"html"`
 
-	// What only the page shows.
+	// Fields that only the page shows.
 	samples []MailSample
 	marks   []mailMark
 }
 
-// MailSettings are what the run was asked for.
+// MailSettings are the settings of the run.
 type MailSettings struct {
 	Sessions        int     `json:"sessions"`
 	DurationSeconds float64 `json:"duration_seconds"`
 }
 
-// MailLeftovers are what mail transport still holds.
+// MailLeftovers are the messages that mail transport still holds.
 type MailLeftovers struct {
 	Messages   int64 `json:"messages"`
 	Recipients int64 `json:"recipients"`

@@ -160,7 +160,8 @@ func freeLoopback(ctx context.Context) (string, error) {
 	return listener.Addr().String(), nil
 }
 
-// configure says what mail is ours, and where the rest goes. What failed is tried again after a second, so that the run is short.
+// configure defines the mail that is ours, and where the rest goes. A failed delivery is tried again after a second, so that the run is
+// short.
 func (r *mailRun) configure(ctx context.Context) error {
 	host, port, err := net.SplitHostPort(r.relayAt)
 	if err != nil {

@@ -46,7 +46,7 @@ func (r *mailRun) workload(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// parts are what happens during a run.
+// parts are the activities during a run.
 func (r *mailRun) parts(ctx context.Context) error {
 	quarter := r.config.Duration / mailParts
 	for part, act := range []func(context.Context) error{

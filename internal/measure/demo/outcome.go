@@ -11,7 +11,7 @@ import (
 	"github.com/parley-broker/parley/internal/measure/report"
 )
 
-// Outcome is what a demo came to, whichever it was. As JSON it is the object for programs.
+// Outcome is the outcome of a demo, whichever it was. As JSON it is the object for programs.
 type Outcome interface {
 	// Verdict states in a sentence how the demo ended, Command the command line that plays it again.
 	Verdict() string

@@ -86,7 +86,7 @@ func rates(samples []Sample, end float64) (sent, received []report.Point) {
 	return sent, received
 }
 
-// paperBars are what the paper reports, beside the bars of a run.
+// paperBars are the paper's figures, beside the bars of a run.
 func paperBars() (bars []report.Bar) {
 	for _, f := range paperFigures {
 		bars = append(bars, report.Bar{Label: f.setup, Value: f.messagesPerSecond, Text: f.text, Other: true})

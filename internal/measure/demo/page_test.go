@@ -101,7 +101,7 @@ func TestPageInABrowser(t *testing.T) {
 	checkLayout(t, b, "one-server")
 }
 
-// claim is what a page must be like, as an expression that is true then.
+// claim is a property of a page, as an expression that is true then.
 type claim struct{ what, expression string }
 
 func checkClaims(t *testing.T, b *browser, claims []claim) {

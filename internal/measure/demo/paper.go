@@ -13,7 +13,7 @@ const (
 		"processor and no further disk. The figures say what to expect of each, not which is better."
 )
 
-// paperFigure is what the paper reports of one of its set-ups, with small bodies; it has no figure for each payload size.
+// paperFigure is the paper's figure of one of its set-ups, with small bodies; it has no figure for each payload size.
 type paperFigure struct {
 	setup             string
 	messagesPerSecond float64
@@ -28,9 +28,9 @@ var paperFigures = []paperFigure{
 }
 
 const (
-	// paperSizes is what the paper's figure 4 shows of larger bodies.
+	// paperSizes are the values for larger bodies in the paper's figure 4.
 	paperSizes = "In the paper's figure 4 small bodies reach over 18,000 messages/s, and larger ones stop growing at 45 threads (3 × 15)."
-	// paperSpread is what the paper's figure 5 shows.
+	// paperSpread is the spread in the paper's figure 5.
 	paperSpread = "In the paper's figure 5 the use of every 150th conversation only brings up to 315 percent more, from 30 threads " +
 		"(3 × 10) on, and nothing up to 15 threads: it keeps the senders off each other's pages of one system table."
 )

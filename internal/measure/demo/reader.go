@@ -20,8 +20,8 @@ import (
 // terminated is the SQLSTATE that a session gets for its farewell (admin_shutdown).
 const terminated = "57P01"
 
-// readers are what the queue monitor starts while messages wait: sessions that run the receive procedure. Nobody else starts
-// any. It is the observer of the engine that does.
+// readers are the sessions that the queue monitor starts while messages wait: they run the receive procedure. No other part starts any. It
+// is the observer of the engine that does.
 type readers struct {
 	db *database
 	// fail ends the run.

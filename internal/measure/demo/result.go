@@ -6,7 +6,7 @@ import (
 	"github.com/parley-broker/parley/internal/measure/machine"
 )
 
-// Result is what a run came to. As JSON it is a stable format; docs/reference/json.md describes it.
+// Result is the result of a run. As JSON it is a stable format; docs/reference/json.md describes it.
 type Result struct {
 	// Passed reports whether the check found nothing wrong, the reader was killed, and nothing was left behind.
 	Passed bool `json:"passed"`
@@ -26,13 +26,13 @@ type Result struct {
 	// HTML is the path of the result page, or empty.
 	HTML string `json:"html"`
 
-	// What only the page shows.
+	// Fields that only the page shows.
 	samples []Sample
 	batches []batch
 	kill    kill
 }
 
-// Settings are what the run was asked for.
+// Settings are the settings of the run.
 type Settings struct {
 	Senders         int     `json:"senders"`
 	Readers         int     `json:"readers"`
@@ -48,7 +48,7 @@ type Payload struct {
 	// SendSeconds is how long messages were sent; Seconds lasts until the last of them was received.
 	SendSeconds float64 `json:"send_seconds"`
 	Seconds     float64 `json:"seconds"`
-	// MessagesPerSecond is what was received in Seconds.
+	// MessagesPerSecond is the rate of messages received in Seconds.
 	MessagesPerSecond float64 `json:"messages_per_second"`
 	// ReceiveCalls brought messages, each so many.
 	ReceiveCalls          int64 `json:"receive_calls"`

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-broker/parley"
 )
 
-// stream is what one sender sends on one conversation. Its messages are numbered from 1.
+// stream holds the messages that one sender sends on one conversation. Its messages are numbered from 1.
 type stream struct {
 	conversation int
 	handle       parley.UUID
@@ -67,8 +67,8 @@ func (s *sender) warmUp(ctx context.Context) error {
 	return nil
 }
 
-// deal shares the conversations out, numbered from first: each has one sender, or, when there are fewer than senders, several.
-// What the senders had before is theirs no more.
+// deal shares the conversations out, numbered from first: each has one sender, or, when there are fewer than senders, several. The
+// conversations that the senders had before are theirs no more.
 func deal(handles []parley.UUID, first int, senders []*sender) {
 	for _, s := range senders {
 		s.streams, s.next = nil, 0

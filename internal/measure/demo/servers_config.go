@@ -23,7 +23,7 @@ type ServersConfig struct {
 }
 
 const (
-	// serversMax is what the paper has: three initiators and a target.
+	// serversMax is the number of servers in the paper: three initiators and a target.
 	serversMax = 4
 	// idleBetween is how many conversations the paper leaves idle for each that it uses, less one.
 	idleBetween = 150

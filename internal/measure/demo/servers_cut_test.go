@@ -2,7 +2,7 @@ package demo
 
 import "testing"
 
-// What waited behind a cut has gone when nearly nothing of it waits any more, and not when nothing has arrived yet.
+// The messages behind a cut have gone when nearly none of them wait any more, and not when nothing has arrived yet.
 func TestCaughtUpIsWhenWhatWaitedHasGone(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -6,7 +6,7 @@ import (
 	"github.com/parley-broker/parley/internal/measure/machine"
 )
 
-// ServersResult is what a run on several servers came to. As JSON it is a stable format; docs/reference/json.md describes it.
+// ServersResult is the result of a run on several servers. As JSON it is a stable format; docs/reference/json.md describes it.
 type ServersResult struct {
 	// Passed reports whether the check found nothing wrong, a link that was in use was cut and came back, and nothing was left behind.
 	Passed bool `json:"passed"`
@@ -25,11 +25,11 @@ type ServersResult struct {
 	// HTML is the path of the result page, or empty.
 	HTML string `json:"html"`
 
-	// What only the page shows.
+	// Fields that only the page shows.
 	samples []FlowSample
 }
 
-// ServersSettings are what the run was asked for.
+// ServersSettings are the settings of the run.
 type ServersSettings struct {
 	Settings
 	Servers int `json:"servers"`
@@ -62,7 +62,7 @@ type Cut struct {
 	CaughtUpSeconds float64 `json:"caught_up_seconds"`
 }
 
-// Link is what passed between an initiator and the target.
+// Link counts the messages that passed between an initiator and the target.
 type Link struct {
 	Initiator    string `json:"initiator"`
 	MessagesSent int64  `json:"messages_sent"`
@@ -70,7 +70,7 @@ type Link struct {
 	CarriedBytes int64 `json:"carried_bytes"`
 }
 
-// FlowSample is what was counted at one time of a run, in seconds since the first message; the initiators in their order.
+// FlowSample holds the counts at one time of a run, in seconds since the first message; the initiators in their order.
 type FlowSample struct {
 	Seconds       float64
 	Sent, Waiting []int64

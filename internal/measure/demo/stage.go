@@ -14,7 +14,8 @@ import (
 	"github.com/parley-broker/parley/internal/measure/machine"
 )
 
-// stage is what runs on one server and on several have in common: where the readers log, what was sent, and who is notified.
+// stage is the part that runs on one server and on several have in common: where the readers log, the messages that were sent, and who is
+// notified.
 type stage struct {
 	// control is a session where the readers are; start is the time of the first message there.
 	control *pgx.Conn
@@ -128,7 +129,7 @@ func (s *stage) drain(ctx context.Context) error {
 	})
 }
 
-// await waits until nothing is left. What is stuck for long does not come any more; the check reports it.
+// await waits until nothing is left. A message that is stuck for long does not come any more; the check reports it.
 func (s *stage) await(ctx context.Context, left func() (int64, error)) error {
 	least, since := int64(-1), time.Now()
 	for {
@@ -159,7 +160,7 @@ func countOpen(ctx context.Context, conn *pgx.Conn) (open int64, err error) {
 	return open, nil
 }
 
-// ending is what there is to say of a run when it is over.
+// ending is the text about a run when it is over.
 type ending struct {
 	Findings
 	machine machine.Machine

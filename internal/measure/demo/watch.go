@@ -19,7 +19,7 @@ const (
 	rateSamples = 4
 )
 
-// Sample is what was counted at one time of a run, in seconds since the first message.
+// Sample holds the counts at one time of a run, in seconds since the first message.
 type Sample struct {
 	Seconds        float64
 	Sent, Received int64

@@ -19,7 +19,7 @@ const (
 	dropGroup = "postdrop"
 )
 
-// RelayConfig says what a Postfix relays.
+// RelayConfig names the mail that a Postfix relays.
 type RelayConfig struct {
 	// Folder is an empty folder that everybody may pass through.
 	Folder string

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// Injection is what smtp-source sends.
+// Injection is the mail that smtp-source sends.
 type Injection struct {
 	Address            string // host:port
 	Sessions, Messages int

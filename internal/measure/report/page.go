@@ -65,13 +65,13 @@ var page = template.Must(template.New("").Funcs(template.FuncMap{
 	"opened": func(f format, chart any, width, height float64) opened { return opened{f, chart, width, height} },
 }).ParseFS(templates, "*.tmpl"))
 
-// laid is what the template of one drawing of bars takes.
+// laid holds the values for the template of one drawing of bars.
 type laid struct {
 	Format format
 	Chart  *BarChart
 }
 
-// opened is what the template of the beginning of a drawing takes.
+// opened holds the values for the template of the beginning of a drawing.
 type opened struct {
 	Format        format
 	Chart         any

@@ -39,7 +39,7 @@ type Daemon struct {
 	address string
 	http    string
 	log     string
-	// certificate is what it proves itself with to other daemons, if it listens.
+	// certificate is the certificate that it shows to other daemons, if it listens.
 	certificate *identity.Certificate
 
 	process  *exec.Cmd
@@ -187,7 +187,7 @@ func (d *Daemon) isReady(ctx context.Context) (bool, error) {
 	return answer.StatusCode == http.StatusOK, nil
 }
 
-// Name is what it was called in its configuration.
+// Name is its name in its configuration.
 func (d *Daemon) Name() string { return d.config.Name }
 
 // Address is where its broker endpoint listens, as host:port.

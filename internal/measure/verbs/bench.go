@@ -17,7 +17,7 @@ import (
 	"github.com/parley-broker/parley/internal/verb"
 )
 
-// measuring is what the verbs of benchmarks share.
+// measuring holds the settings that the verbs of benchmarks share.
 type measuring struct {
 	*verb.App
 

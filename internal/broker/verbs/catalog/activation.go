@@ -85,7 +85,7 @@ func newActivationDropCommand(a *verb.App) *cobra.Command {
 	return cmd
 }
 
-// activationChange is what a command has done; as JSON it is a stable format.
+// activationChange is the result of a command; as JSON it is a stable format.
 type activationChange struct {
 	Queue  string  `json:"queue"`
 	Change string  `json:"change"` // created, altered or dropped

@@ -31,7 +31,7 @@ web addresses that read a queue are set with parley activation.`,
 	return cmd
 }
 
-// objectChange is what a command has done to a queue or a service; as JSON it is a stable format.
+// objectChange is the change of a command to a queue or a service; as JSON it is a stable format.
 type objectChange struct {
 	Kind   string `json:"kind"` // queue or service
 	Name   string `json:"name"`
@@ -154,7 +154,7 @@ func newQueueSwitchCommand(a *verb.App, name string, on bool) *cobra.Command {
 	return cmd
 }
 
-// droppedQueue is what the command has dropped; as JSON it is a stable format.
+// droppedQueue is the queue that the command has dropped; as JSON it is a stable format.
 type droppedQueue struct {
 	objectChange
 

@@ -41,7 +41,7 @@ func writePooled(out io.Writer, pooled []operate.PooledConversation, limit int) 
 	return verb.ReportLimit(out, len(pooled), limit)
 }
 
-// warmedConversations is what warm prints for programs; a stable format.
+// warmedConversations is the output of warm for programs; a stable format.
 type warmedConversations struct {
 	Begun int `json:"begun"`
 }

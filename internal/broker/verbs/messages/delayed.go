@@ -86,7 +86,7 @@ func writeDelayed(out io.Writer, delayed []operate.DelayedMessage) error {
 	return table.Flush()
 }
 
-// delayedChange is what withdraw and reschedule print for programs; a stable format.
+// delayedChange is the output of withdraw and reschedule for programs; a stable format.
 type delayedChange struct {
 	DelayedID int64  `json:"delayed_id"`
 	Change    string `json:"change"` // withdrawn or rescheduled

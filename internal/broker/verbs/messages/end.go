@@ -19,7 +19,7 @@ type endFlags struct {
 	withError   bool
 }
 
-// endedConversations is what end prints for programs; a stable format.
+// endedConversations is the output of end for programs; a stable format.
 type endedConversations struct {
 	ConversationHandles []parley.UUID `json:"conversation_handles"`
 	Form                string        `json:"form"` // plain, error or cleanup

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-broker/parley/internal/verb"
 )
 
-// Ways to show a body. What is no text is shown in hex to people and in base64 to programs.
+// Ways to show a body. A body that is no text is shown in hex to people and in base64 to programs.
 const (
 	bodyText = "text"
 	bodyHex  = "hex"

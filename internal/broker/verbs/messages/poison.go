@@ -116,7 +116,8 @@ func writePoison(out io.Writer, found []operate.PoisonConversation, filter opera
 	return verb.ReportLimit(out, len(found), filter.Limit)
 }
 
-// failedTimes reports how often a message failed: came back, or was not accepted by a web address. What does not count is shown separately.
+// failedTimes reports how often a message failed: came back, or was not accepted by a web address. Failures that do not count are shown
+// separately.
 func failedTimes(c operate.PoisonConversation) string {
 	switch {
 	case c.Failures == nil || c.Attempts == nil:

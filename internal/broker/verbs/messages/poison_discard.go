@@ -19,7 +19,7 @@ type discardFlags struct {
 	description string
 }
 
-// discardedPoison is what discard prints for programs; a stable format.
+// discardedPoison is the output of discard for programs; a stable format.
 type discardedPoison struct {
 	ConversationHandles []parley.UUID  `json:"conversation_handles"`
 	MessageOnly         bool           `json:"message_only"`

@@ -21,7 +21,7 @@ type shownFailedMessage struct {
 	Body         any    `json:"body"` // in place of the bytes
 }
 
-// retriedMessages is what retry-messages prints for programs; a stable format.
+// retriedMessages is the output of retry-messages for programs; a stable format.
 type retriedMessages struct {
 	Queue      string  `json:"queue"`
 	MessageIDs []int64 `json:"message_ids"`

@@ -15,7 +15,7 @@ import (
 	"github.com/parley-broker/parley/operate"
 )
 
-// retriedPoison is what retry prints for programs; a stable format.
+// retriedPoison is the output of retry for programs; a stable format.
 type retriedPoison struct {
 	ConversationHandles []parley.UUID `json:"conversation_handles"`
 	Messages            int64         `json:"messages"`

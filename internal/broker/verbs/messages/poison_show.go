@@ -11,7 +11,7 @@ import (
 	"github.com/parley-broker/parley/operate"
 )
 
-// shownPoison is what show prints for programs; a stable format.
+// shownPoison is the output of show for programs; a stable format.
 type shownPoison struct {
 	operate.PoisonConversation
 	// Messages are the first that wait, the one that came back first.

@@ -28,7 +28,7 @@ type sendFlags struct {
 	body               *string // the argument
 }
 
-// sentMessages is what send prints for programs; a stable format.
+// sentMessages is the output of send for programs; a stable format.
 type sentMessages struct {
 	ConversationHandle parley.UUID `json:"conversation_handle"`
 	BeganDialog        bool        `json:"began_dialog"`
@@ -166,7 +166,7 @@ func (f sendFlags) check() error {
 	return nil
 }
 
-// open gives what to read the body from. The caller closes it.
+// open gives the reader of the body. The caller closes it.
 func (f sendFlags) open(stdin io.Reader) (io.ReadCloser, error) {
 	if f.file == "" || f.file == "-" {
 		return io.NopCloser(stdin), nil

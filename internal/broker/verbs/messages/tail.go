@@ -14,7 +14,7 @@ import (
 	"github.com/parley-broker/parley/operate"
 )
 
-// following is what tail was asked to show.
+// following holds the arguments of tail.
 type following struct {
 	queue        string
 	handle       string

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-broker/parley/operate"
 )
 
-// diagnosis is what diagnose prints; as JSON it is a stable format.
+// diagnosis is the output of diagnose; as JSON it is a stable format.
 type diagnosis struct {
 	Findings    []operate.Finding     `json:"findings"`
 	Explanation []operate.Explanation `json:"explanation"` // of --conversation

@@ -53,7 +53,7 @@ With --print nothing is touched: the SQL is printed, to be run with a tool of yo
 	return cmd
 }
 
-// installed is what install reports; as JSON it is a stable format, with the fields of status first.
+// installed is the report of install; as JSON it is a stable format, with the fields of status first.
 type installed struct {
 	schema.Status
 	Created  bool   `json:"created"` // false: the schema was there

@@ -98,7 +98,7 @@ func openPool(ctx context.Context, a *verb.App) (*pgxpool.Pool, error) {
 
 var errNoTerminal = errors.New("top draws on a terminal, and here is none: parley top --once prints tables, --json is for programs")
 
-// showTop shows the screen until the person quits. What is being read then is cut off before the connections are closed.
+// showTop shows the screen until the person quits. A statement that is being read then is cut off before the connections are closed.
 func showTop(ctx context.Context, a *verb.App, cancel context.CancelFunc, pool *pgxpool.Pool, interval time.Duration) error {
 	program := tea.NewProgram(top.New(ctx, pool, interval),
 		tea.WithContext(ctx), tea.WithInput(a.Stdin), tea.WithOutput(a.Stdout))

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-broker/parley/operate"
 )
 
-// traceChange is what trace start and stop have done; as JSON it is a stable format.
+// traceChange is the result of trace start and stop; as JSON it is a stable format.
 type traceChange struct {
 	Change string     `json:"change"` // started or stopped
 	Until  *time.Time `json:"until,omitempty"`

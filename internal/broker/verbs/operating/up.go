@@ -10,7 +10,7 @@ import (
 	"github.com/parley-broker/parley/internal/verb"
 )
 
-// runningServer is what up reports about the private PostgreSQL; as JSON it is a stable format.
+// runningServer is the report of up about the private PostgreSQL; as JSON it is a stable format.
 type runningServer struct {
 	DSN     string `json:"dsn"`
 	TCPDSN  string `json:"tcp_dsn,omitempty"`

@@ -45,7 +45,7 @@ type Model struct {
 	asked    *question
 }
 
-// question is what the person is asked before the readers of a queue are paused, or go on.
+// question is a question to the person before the readers of a queue are paused, or go on.
 type question struct {
 	queue   string
 	resumes bool

@@ -137,7 +137,7 @@ func conversationTable(conversations []operate.ConversationActivity) table {
 	return t
 }
 
-// lockHolder names who holds the group of a conversation, as far as it is known and the role may see it.
+// lockHolder names the session that holds the group of a conversation, as far as it is known and the role may see it.
 func lockHolder(c operate.ConversationActivity) string {
 	switch {
 	case !c.IsLocked:
@@ -194,7 +194,7 @@ func waitTable(sessions []operate.SessionActivity) table {
 	return t
 }
 
-// waitsFor names what a session waits for.
+// waitsFor names the thing that a session waits for.
 func waitsFor(s operate.SessionActivity, all []operate.SessionActivity) string {
 	switch {
 	case len(s.BlockedBy) > 0:

@@ -19,7 +19,7 @@ type column struct {
 	most int
 }
 
-// cell is what stands in a column: its text, and its number where the column has numbers.
+// cell is the content of a column: its text, and its number where the column has numbers.
 type cell struct {
 	text   string
 	number float64
@@ -101,7 +101,7 @@ func (t *table) layout(width int, by sorting) []int {
 	return widths
 }
 
-// least is what a column of text keeps when it is squeezed.
+// least is the width that a column of text keeps when it is squeezed.
 const least = 8
 
 // squeeze makes columns of text narrower, the first ones first, by so much in all if it can be done.

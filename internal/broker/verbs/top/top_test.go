@@ -56,10 +56,10 @@ func watch(t *testing.T, pool *pgxpool.Pool) *person {
 	return p
 }
 
-// styling is what makes text bold, or red.
+// styling finds the codes that make text bold, or red.
 var styling = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 
-// screen is what the person reads.
+// screen is the text that the person reads.
 func (p *person) screen() string { return styling.ReplaceAllString(p.model.View().Content, "") }
 
 // send gives a message to the model, and what it wants done.

@@ -160,7 +160,7 @@ func newCertificateListCommand(a *verb.App) *cobra.Command {
 	return cmd
 }
 
-// shownCertificate is what the commands print for programs; a stable format.
+// shownCertificate is the output of the commands for programs; a stable format.
 type shownCertificate struct {
 	Name        string    `json:"name"`
 	State       string    `json:"state"` // VALID, NOT YET VALID or EXPIRED

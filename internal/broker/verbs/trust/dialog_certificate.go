@@ -44,7 +44,7 @@ const (
 	backDated       = 24 * time.Hour
 )
 
-// newCertificate is what create and rotate ask for.
+// newCertificate holds the arguments of create and rotate.
 type newCertificate struct {
 	role, name, subject, out string
 	days                     int

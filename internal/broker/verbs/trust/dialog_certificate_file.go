@@ -39,7 +39,7 @@ func writeExported(path string, exported dialogsecurity.Exported, out io.Writer)
 	return nil
 }
 
-// exportCertificate is what export asks for.
+// exportCertificate holds the arguments of export.
 type exportCertificate struct {
 	name, out      string
 	isWithoutProof bool
@@ -124,7 +124,7 @@ func (e *exportCertificate) prove(
 	return proveExport(ctx, conn, keys, certificate, held.PrivateKey)
 }
 
-// importCertificate is what import asks for.
+// importCertificate holds the arguments of import.
 type importCertificate struct {
 	path, role, name, instance string
 	isWithoutProof             bool

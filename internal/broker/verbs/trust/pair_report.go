@@ -13,7 +13,7 @@ import (
 	"github.com/parley-broker/parley/internal/verb"
 )
 
-// paired is what a command has done; as JSON it is a stable format.
+// paired is the result of a command; as JSON it is a stable format.
 type paired struct {
 	Peer        string                       `json:"peer"`
 	Fingerprint string                       `json:"fingerprint"`

@@ -129,7 +129,7 @@ func newPeerChangeCommand(a *verb.App,
 	return cmd
 }
 
-// peerChange is what a command has done; as JSON it is a stable format.
+// peerChange is the result of a command; as JSON it is a stable format.
 type peerChange struct {
 	Peer   string `json:"peer"`
 	Change string `json:"change"` // trusted, altered, revoked or dropped
