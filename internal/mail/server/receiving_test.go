@@ -13,7 +13,7 @@ import (
 	"github.com/parley-broker/parley/internal/logtest"
 )
 
-// What users and partners meet: TLS, authentication, rights of senders, limits, recipients that do not exist.
+// The checks that users and partners meet: TLS, authentication, rights of senders, limits, recipients that do not exist.
 func TestUsersAndPartnersSubmitOverTLS(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)

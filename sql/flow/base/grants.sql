@@ -176,9 +176,9 @@ end
 $$;
 
 comment on function parley_flow.revoke_right(text, text, text, text, parley.caller) is
-'Takes a right from a role, and returns whether it held it itself, for just that. Who administers the right takes it
-whoever granted it; who holds the option to grant it takes back what he granted, and the role keeps it by the grants of
-others. What it granted to others stays.
+'Takes a right from a role, and returns whether it held it itself, for just that. An administrator of the right takes it
+whoever granted it. A role that holds the option to grant it takes back its own grants, and the grantee keeps the right
+by the grants of others. Grants that the role itself made stay.
 Arguments: as in grant_right; role may be a name that no role has since the database was restored.
 Errors: PF001 not allowed, or granted by others alone, PF002 no such right or role.';
 
@@ -203,8 +203,8 @@ create view parley_flow.rights as
 select r.name, r.role, r.application, r.receive_port, r.is_grantable, r.granted_by from parley_flow._p_rights() as r;
 
 comment on view parley_flow.rights is
-'Who holds which right by grant: one''s own, and those of all for who holds VIEW. Without an application and a receive
-port it is for all.';
+'The rights held by grant: one''s own, and those of all roles for a holder of VIEW. Without an application and a
+receive port it is for all.';
 
 create function parley_flow._p_audit_records(caller parley.caller default parley.current_caller())
 returns setof parley_flow._p_audit

@@ -32,8 +32,8 @@ select r.name, r.scope, r.object, r.grantee, r.is_grantable,
 from parley_flow._p_right as r;
 
 comment on view parley_flow._p_granted is
-'Who was granted which right. role: that of the grantee here, which may be one that is no more; null for everybody, and
-for who is gone.';
+'The rights that were granted, and to whom. role: that of the grantee here, which may be one that is no more; null for
+everybody, and for who is gone.';
 
 create function parley_flow._p_is_owner(role oid) returns boolean
 language plpgsql stable

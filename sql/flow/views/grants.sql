@@ -1,5 +1,5 @@
--- What everybody may call and read: the interface. Each function of it asks for the caller's right itself, and is not
--- compiled.
+-- The interface: functions and views that everybody may call and read. Each function of it asks for the caller's right
+-- itself, and is not compiled.
 
 do $$
 declare

@@ -1,8 +1,9 @@
 -- Messages of conversations that are not due yet (deliver_at of parley.send), and how they are sent when they are.
 --
--- They wait with the sender, so a far side in another database need not know. What is due is sent by the daemon, or by
--- who calls parley.fire_timers, in the order of the times, those of one time in the order of the calls; what send sends
--- meanwhile goes before. SEND checks rights; route, target and bodies are judged when the message is sent.
+-- They wait with the sender, so a far side in another database need not know. The daemon, or a caller of
+-- parley.fire_timers, sends the messages that are due in the order of their times, those of one time in the order of
+-- the calls; messages that send sends meanwhile go before. SEND checks rights; route, target and bodies are judged when
+-- the message is sent.
 --
 -- Invariants, and what keeps each:
 --   of one conversation in order   one transaction at a time sends, withdraws or reschedules: it holds the endpoint's
@@ -26,7 +27,7 @@ create table parley._p_delayed_send (
   far_queue_id integer
 );
 
-comment on table parley._p_delayed_send is 'What was sent on conversations and is not due yet.';
+comment on table parley._p_delayed_send is 'The messages that were sent on conversations and are not due yet.';
 
 create index on parley._p_delayed_send (endpoint_id, due_at, delayed_id);
 create index on parley._p_delayed_send (try_at);
@@ -73,7 +74,7 @@ begin
   from (
     select coalesce(octet_length(d.body), 0) as bytes
     from parley._p_delayed_send as d
-    -- What the other side's end has overtaken is dropped when it is due.
+    -- A message that the other side's end has overtaken is dropped when it is due.
     join parley._p_endpoint as e on e.endpoint_id = d.endpoint_id and e.state in ('SO', 'CO', 'DO')
     where d.far_queue_id = queue.queue_id
     limit queue.quota_messages + 1
@@ -314,7 +315,7 @@ begin
   order by d.due_at desc
   limit 1;
   if v_last is null then
-    -- As END locks them. Who holds one of them is passed by.
+    -- As END locks them. A conversation of which another session holds one is passed by.
     perform from parley._p_endpoint as e where e.endpoint_id = endpoint.endpoint_id for update skip locked;
     v_is_held := not found;
     if endpoint.far_endpoint_id > 0 and not v_is_held then
@@ -384,7 +385,7 @@ begin
     exit when v_sent >= top;
   end loop;
   if only_queues is null then
-    -- What a transaction that has not committed has sent is not seen here: scan again within a second.
+    -- A message that an uncommitted transaction has sent is not seen here: scan again within a second.
     select d.try_at into v_next from parley._p_delayed_send as d order by d.try_at limit 1;
     v_next := greatest(
       least(v_next, clock_timestamp() + interval '1 second'), clock_timestamp() + interval '1 millisecond'
@@ -396,5 +397,5 @@ end
 $$;
 
 comment on function parley._p_send_due(integer[], integer) is
-'Sends messages of conversations that are due, and gives how many. What others hold is passed by.
+'Sends messages of conversations that are due, and gives how many. A message that others hold is passed by.
 Arguments: only_queues, those of the senders, null for all; top, how many at most.';

@@ -180,7 +180,7 @@ func TestForwarderNeverSeesABodyOfASecuredDialog(t *testing.T) {
 	if !into.hasSeen("target b") || dm.endpoint.Forwarded().Messages < 4 {
 		t.Errorf("nothing went through the forwarder: %+v", dm.endpoint.Forwarded())
 	}
-	// What was forwarded, and where each server sends what comes from the network, is reported under the names of a trace.
+	// Forwarded runs, and the way that each server chooses for runs from the network, are reported under the names of a trace.
 	dm.log.Await(t, `msg="messages were forwarded" event="Broker:Forwarded Message Sent" event_id=139 address=`+atB)
 	dm.log.Await(t, `event="Broker:Message Classify" event_id=141 event_subclass=2 event_subclass_name=Remote address=`+atB)
 	da.log.Await(t, `event="Broker:Message Classify" event_id=141 event_subclass=1 event_subclass_name=Local address=LOCAL`)
