@@ -16,8 +16,8 @@ import (
 // Handler works on the messages of one RECEIVE: all of one conversation group, which nobody else can receive from meanwhile, in the order
 // of their conversations. Its work in tx happens together with taking the messages, or not at all. It must neither commit nor roll back tx.
 //
-// A consumer with Groups calls it for one group after the other in one transaction, which they share. When one call fails, what those
-// before it did is undone; all groups but that one stay locked, and are received and handled again in the same transaction, each behind a
+// A consumer with Groups calls it for one group after the other in one transaction, which they share. When one call fails, the work of
+// those before it is undone. All groups but that one stay locked, and are received and handled again in the same transaction, each behind a
 // savepoint, so that only what fails is given back, and only that is reported. Calls that came before the first failure are made once more.
 // Where the transaction itself is lost, all of it comes again, each message in a transaction of its own: when a handler ends the
 // transaction or the connection, as a context does that ends during a statement, or when the commit fails.

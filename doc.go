@@ -1,6 +1,5 @@
-// Package parley is the Go face of Parley, Service Broker for PostgreSQL: services hold conversations that are ordered,
-// durable and delivered exactly once, and every send and receive is part of the same transaction as the application's
-// own data.
+// Package parley is the Go face of Parley, Service Broker for PostgreSQL. Services hold conversations that are ordered, durable and
+// delivered exactly once, and every send and receive is part of the same transaction as the application's own data.
 //
 // # The broker is in the database
 //

@@ -133,9 +133,9 @@ func GetConversationGroup(ctx context.Context, db DB, queue string, options ...R
 	return group, nil
 }
 
-// GetConversationGroups locks up to n conversation groups, 1 to 10,000, of which the next [Receive] would take messages, and
-// returns their ids in its order. [Receive] from each with [FromGroup] inside of a savepoint of its own: who rolls back to that
-// gives back the messages of this group alone and keeps the locks of all. Of the options only [Wait] has a meaning.
+// GetConversationGroups locks up to n conversation groups, 1 to 10,000, of which the next [Receive] would take messages, and returns their
+// ids in its order. [Receive] from each with [FromGroup] inside of a savepoint of its own. Rolling back to the savepoint gives back the
+// messages of this group alone and keeps the locks of all. Of the options only [Wait] has a meaning.
 //
 // Errors: as [Receive].
 func GetConversationGroups(ctx context.Context, db DB, queue string, n int, options ...ReceiveOption) ([]UUID, error) {

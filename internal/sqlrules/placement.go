@@ -24,8 +24,8 @@ func checkColumns(f File, report reporter) {
 	}
 }
 
-// checkPlaces holds the rules that what is said of an object stands in its file, and that a file which a comment names is there: a file of
-// the same system is named by folder and name, one of another system with the system in front.
+// checkPlaces holds two rules: statements about an object stand in its file, and a file which a comment names is there. A file of the same
+// system is named by folder and name, one of another system with the system in front.
 func checkPlaces(files []File) []Violation {
 	creator := creators(files)
 	var found []Violation

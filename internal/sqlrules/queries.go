@@ -57,9 +57,9 @@ func isStar(tokens []sqltext.Token, i int) bool {
 		sqltext.At(tokens, i-1).Is(",") && !sqltext.At(tokens, i+1).IsName() && sqltext.At(tokens, i+1).Kind != sqltext.Number && !sqltext.At(tokens, i+1).Is("(")
 }
 
-// checkStar wants the columns of a table listed. All columns of a function, of a subquery or of a common
-// table expression are fine, because their list stands in our text too; so is a whole row that goes into a
-// variable or out of a function of the table's own type, which changes with it.
+// checkStar wants the columns of a table listed. All columns of a function, of a subquery or of a common table expression are fine, because
+// their list stands in our text too. So is a whole row that goes into a variable or out of a function of the table's own type, which
+// changes with it.
 func checkStar(tokens []sqltext.Token, i int, row string, report reporter) {
 	head := i - 1
 	if sqltext.At(tokens, head).Is(".") {

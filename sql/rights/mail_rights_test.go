@@ -166,8 +166,8 @@ func mailEverything(s sqltest.Session) string {
 	return strings.Join(lines, "\n")
 }
 
-// Everything of mail and of the store that every role can call is called by a role that was granted nothing, with arguments and with nulls;
-// and each function that takes a superuser for its caller gives another answer, so the calls come to its check.
+// A role that was granted nothing calls everything of mail and of the store that every role can call, with arguments and with nulls. Each
+// function that takes a superuser for its caller gives another answer, so the calls come to its check.
 func TestRightsWalkOfMail(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewMail(t)

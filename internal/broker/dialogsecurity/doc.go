@@ -1,5 +1,5 @@
-// Package dialogsecurity protects the messages of a conversation from one database to the other, whatever lies between them: a
-// forwarder carries them, but can neither read a body, nor change anything about a message, nor make up an answer.
+// Package dialogsecurity protects the messages of a conversation from one database to the other, whatever lies between them. A forwarder
+// carries them, but can neither read a body, nor change anything about a message, nor make up an answer.
 //
 // Terms (spec 7.3). A secured dialog is anonymous, where only the target proves who it is, or full, where both sides do. A
 // certificate is a pair of public keys, one to verify signatures and one to seal for, owned by a role. A remote service binding

@@ -6,8 +6,8 @@ import (
 	metricsstore "github.com/parley-broker/parley/internal/store/metrics"
 )
 
-// others is the name of the queues that have no series of their own, and no name that a queue could have: names of queues
-// are written as the statements take them, and a queue called so would be written in brackets if it had a point in it.
+// others is the name of the queues that have no series of their own, and no name that a queue could have. Names of queues are written as
+// the statements take them, and a queue called so would be written in brackets if it had a point in it.
 const others = "(other)"
 
 type kind = prometheus.ValueType

@@ -7,7 +7,7 @@ import (
 	"github.com/parley-broker/parley/internal/flow/fault"
 )
 
-// Recovery says what becomes of the good parts of a body that has bad ones.
+// Recovery is the fate of the good parts of a body that has bad ones.
 type Recovery string
 
 // The recoveries.

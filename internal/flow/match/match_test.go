@@ -97,7 +97,7 @@ func apply(t failer, db *pgxpool.Pool, definitions map[string]any) {
 	}
 }
 
-// Whatever the filters and the messages are, the matcher finds the ports that the database finds.
+// The matcher finds the ports that the database finds, for any filters and messages.
 func TestMatcherFindsWhatTheDatabaseFinds(t *testing.T) {
 	t.Parallel()
 	db := install(t)

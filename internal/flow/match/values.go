@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// What can be read as a value of a type, as sql/flow/definitions/values.sql has it.
+// Texts that can be read as a value of a type, as sql/flow/definitions/values.sql has it.
 var (
 	plainNumber      = regexp.MustCompile(`^[-+]?([0-9]{1,200}([.][0-9]{0,200})?|[.][0-9]{1,200})$`)
 	exponentNumber   = regexp.MustCompile(`^[-+]?([0-9]{1,100}([.][0-9]{0,100})?|[.][0-9]{1,100})[eE][-+]?[0-9]{1,2}$`)
@@ -20,7 +20,7 @@ var (
 		`(Z|[-+](?:0[0-9]|1[0-4]):?[0-5][0-9])$`)
 )
 
-// Canonical gives the text by which a value of a property is compared. What cannot be read as the type is compared as it is.
+// Canonical gives the text by which a value of a property is compared. A value that cannot be read as the type is compared as it is.
 func Canonical(value, of string) string {
 	switch of {
 	case "integer", "number":

@@ -137,7 +137,7 @@ func (r *Run) Reset() {
 	}
 }
 
-// Values are what was found, in the order in which it was.
+// Values are the values found, in their order.
 func (r *Run) Values() []Value { return r.values }
 
 // Token takes the token that a scanner has read.

@@ -140,7 +140,7 @@ func (d *disassembly) flatFile(source *xsd.Schema, recovery interchange.Recovery
 	return schema, settings, nil
 }
 
-// xml gives what XML messages are taken apart by, with the schema of their envelope, if there is one.
+// xml gives the disassembler of XML messages, with the schema of their envelope, if there is one.
 func (d *disassembly) xml(schema *xsd.Schema, recovery interchange.Recovery) (envelope.Settings, *xsd.Schema, error) {
 	settings := envelope.Settings{Charset: d.charset, Recover: recovery}
 	for _, root := range schema.Elements {

@@ -293,7 +293,7 @@ func (s *Scanner) End() int64 { return s.base + int64(s.pos) }
 // Raw is the token as it stands. It is valid until the next call of Next.
 func (s *Scanner) Raw() []byte { return s.buf[s.start:s.pos] }
 
-// Text is what a piece of text or CDATA says. It is valid until the next call of Next.
+// Text is the content of a piece of text or CDATA. It is valid until the next call of Next.
 func (s *Scanner) Text() []byte {
 	raw := s.buf[s.text.start:s.text.end]
 	if !s.text.mustDecode {

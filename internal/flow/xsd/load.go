@@ -31,7 +31,7 @@ type component struct {
 	document *document
 }
 
-// document is what the root of a schema document says of its components.
+// document is the part of the root of a schema document that concerns its components.
 type document struct {
 	space              string
 	qualifiedElements  bool

@@ -106,7 +106,7 @@ func TestKeysThatCannotSign(t *testing.T) {
 			t.Errorf("%q was read as a key", private)
 		}
 	}
-	// Whoever verifies ignores a signature by a key of 512 bits (RFC 8301 section 3.2).
+	// Verifiers ignore a signature by a key of 512 bits (RFC 8301 section 3.2).
 	if _, err := signing.ParseKey(shortKey); err == nil || !strings.Contains(err.Error(), "512 bits") {
 		t.Errorf("a key of 512 bits gives %v", err)
 	}

@@ -1,10 +1,10 @@
 // Package ledger keeps account of a workload in tables of its own: a row is written in the very transaction that sends, receives or
 // ends, so it is there exactly when that has been committed, also when the client never learned whether it was.
 //
-// A database gets the tables and the functions with [Install]; a workload then calls ledger.send, ledger.receive and
-// ledger.end_conversation instead of those of the schema parley. [Read] gives what a database has entered as a history for the checker;
-// where a workload has several databases their histories are joined, for each has entered its own side of a dialog. [Collect] brings
-// all rows into one database, where the view ledger.verdict judges them once more, in SQL.
+// A database gets the tables and the functions with [Install]. A workload then calls ledger.send, ledger.receive and
+// ledger.end_conversation instead of those of the schema parley. [Read] gives the entries of a database as a history for the checker. Where
+// a workload has several databases their histories are joined, for each has entered its own side of a dialog. [Collect] brings all rows
+// into one database, where the view ledger.verdict judges them once more, in SQL.
 package ledger
 
 import (

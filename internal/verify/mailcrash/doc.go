@@ -1,7 +1,6 @@
-// Package mailcrash holds the test of what mail transport promises while daemons, backends and the database server are killed under
-// load, and while the hosts that it sends to fail in every way that they can: what was accepted arrives or is reported, what was not
-// accepted never arrives, and nothing is changed, lost or sent twice without need. docs/concepts/reliability.md states what is promised and how to
-// run it for longer.
+// Package mailcrash tests the promises of mail transport while daemons, backends and the database server are killed under load, and while
+// the hosts that it sends to fail in every way that they can. Accepted mail arrives or is reported, other mail never arrives, and nothing
+// is changed, lost or sent twice without need. docs/concepts/reliability.md states the promises and how to run it for longer.
 //
 // Several daemon processes work on one database. Letters come in by SMTP and by transactions of which some roll back; they go out by SMTP
 // to hosts of [github.com/parley-broker/parley/internal/verify/mailcheck], by LMTP, into Maildirs, to a service and into a table. The

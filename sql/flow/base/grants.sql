@@ -221,4 +221,4 @@ comment on function parley_flow._p_audit_records(parley.caller) is 'Gives what p
 create view parley_flow.audit as
 select a.audit_id, a.at, a.role, a.operation, a.object, a.detail from parley_flow._p_audit_records() as a;
 
-comment on view parley_flow.audit is 'What administrators and operators of the engine did, for administrators.';
+comment on view parley_flow.audit is 'The actions of administrators and operators of the engine, for administrators.';

@@ -1,4 +1,4 @@
--- Who may do what with the integration engine.
+-- The rights of the integration engine, and the roles that hold them.
 --
 -- PUBLISH       publish messages (parley_flow.publish): all, those of an application, those of a receive port
 -- VIEW          see messages without their bodies, failures, tracking, definitions
@@ -22,9 +22,8 @@ create table parley_flow._p_right (
 );
 
 comment on table parley_flow._p_right is
-'Who was granted which right, by whom, by their numbers (parley/base/role_numbers.sql); grantee 0 is everybody. scope
-and object: for what, by its name. Each who grants it has a row of his own, so that he takes back what he gave and
-nothing else.';
+'The rights that were granted: grantee and grantor, by their numbers (parley/base/role_numbers.sql); grantee 0 is
+everybody. Each who grants it has a row of his own, so that he takes back what he gave and nothing else.';
 
 create view parley_flow._p_granted as
 select r.name, r.scope, r.object, r.grantee, r.is_grantable,

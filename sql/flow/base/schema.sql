@@ -2,8 +2,8 @@
 --
 -- The engine is a system beside the broker: it calls functions of the broker and of the store and never touches their
 -- private tables. Everything about a message is decided here, in the transaction of the caller; hosts ask, run
--- pipelines and talk to the network. What begins with _p_ is private, and what a host calls is private too: a member of
--- the role of the host may call it (flow/base/rights.sql).
+-- pipelines and talk to the network. Objects whose name begins with _p_ are private, also the functions that a host
+-- calls: a member of the role of the host may call those (flow/base/rights.sql).
 
 create schema parley_flow;
 
@@ -22,9 +22,8 @@ create table parley_flow._p_configuration (
 );
 
 comment on table parley_flow._p_configuration is
-'One row. version grows with each change of definitions or states, epoch with each change of subscriptions. Whoever
-changes any of them locks it first, so that changes are made one after the other. keeps_finished: an application keeps
-messages that are finished; tracks_properties: a property is tracked.';
+'One row. version grows with each change of definitions or states, epoch with each change of subscriptions. Each
+transaction that changes any of them locks it first, so that changes are made one after the other.';
 
 insert into parley_flow._p_configuration (is_only) values (true);
 
@@ -38,8 +37,8 @@ create table parley_flow._p_audit (
 );
 
 comment on table parley_flow._p_audit is
-'What administrators and operators did, a row each: definitions, states, grants, operations on messages, bodies that
-were read.';
+'The actions of administrators and operators, a row each: definitions, states, grants, operations on messages, bodies
+that were read.';
 
 create index _p_audit_at on parley_flow._p_audit (at);
 

@@ -3,7 +3,8 @@
 create type parley_flow._p_scene as (names jsonb, types jsonb, directions jsonb);
 
 comment on type parley_flow._p_scene is
-'What there would be: names, {kind: {name: true}}; types of properties by their names; directions of pipelines.';
+'The objects that would exist: names, {kind: {name: true}}; types of properties by their names; directions of
+pipelines.';
 
 create function parley_flow._p_scene_after(definitions jsonb, prune boolean) returns parley_flow._p_scene
 language plpgsql stable
@@ -184,7 +185,7 @@ begin
     return;
   end if;
   v_scene := parley_flow._p_scene_after(definitions, prune);
-  -- What is not given is checked too: it may name what goes, or what changes.
+  -- Objects that are not given are checked too: they may name one that goes, or that changes.
   return query
   select f.*
   from parley_flow._p_names_after(definitions, prune) as a

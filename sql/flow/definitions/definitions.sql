@@ -1,7 +1,7 @@
 -- Definitions as they were applied: one row an object.
 --
--- This is the truth. What hosts and the box work with is derived from it (flow/definitions/derive.sql), in the
--- transaction that applies it.
+-- This is the truth. The tables with which hosts and the box work are derived from it (flow/definitions/derive.sql), in
+-- the transaction that applies it.
 
 create table parley_flow._p_definition (
   kind text not null,

@@ -1,4 +1,4 @@
--- What can be wrong with definitions: rows, as errors are (flow/base/errors.sql).
+-- The faults that definitions can have: rows, as errors are (flow/base/errors.sql).
 
 create type parley_flow.fault as (path text[], situation text, message text, cause text, remedy text);
 

@@ -1,5 +1,5 @@
--- What the box works with: hosts, ports, locations, properties, versions of pipelines, as definitions say, with their
--- states.
+-- The objects with which the box works: hosts, ports, locations, properties, versions of pipelines, as definitions say,
+-- with their states.
 --
 -- Each row is derived from one definition (flow/definitions/derive.sql). Numbers stay as long as the object is defined.
 -- Locks: whoever changes any of them holds the row of _p_configuration (flow/base/schema.sql).
@@ -106,7 +106,7 @@ create table parley_flow._p_pipeline_version (
 );
 
 comment on table parley_flow._p_pipeline_version is
-'What pipelines were and are: what runs keeps the version that it began with, and tracking names it.';
+'Pipelines, present and past: running work keeps the version that it began with, and tracking names it.';
 
 insert into parley_flow._p_property (name, type)
 select e.name, e.type from parley_flow._p_engine_property as e;

@@ -1,4 +1,4 @@
--- What definitions may say: kinds of objects, their settings, the properties and pipelines that are built in.
+-- The language of definitions: kinds of objects, their settings, the properties and pipelines that are built in.
 --
 -- Data alone: flow/definitions/check.sql holds definitions to it, and the JSON Schema for editors is made from it.
 
@@ -112,7 +112,7 @@ from (values
 );
 
 comment on view parley_flow.setting_definitions is
-'What each kind of object may be given: type, default (null: none), bounds, choices, the kind that it refers to.';
+'The settings of each kind of object: type, default (null: none), bounds, choices, the kind that it refers to.';
 
 create view parley_flow._p_engine_property as
 select p.name, p.type

@@ -84,7 +84,8 @@ end
 $$;
 
 comment on function parley_flow._p_canonical(text, text) is
-'Gives the text by which a value of a property is compared. What cannot be read as the type is compared as it is.
+'Gives the text by which a value of a property is compared. A value that cannot be read as the type is compared as it
+is.
 Arguments: value; type, text, integer, number, boolean or timestamp.';
 
 create function parley_flow._p_is_number(value text) returns boolean

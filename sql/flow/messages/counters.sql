@@ -1,6 +1,6 @@
 -- Counters of what the box does: appended to, and added up by maintenance.
 --
--- Who publishes or sends appends one row for a call, so that sessions do not wait for each other.
+-- A transaction that publishes or sends appends one row for a call, so that sessions do not wait for each other.
 
 create table parley_flow._p_counter_change (
   host text not null,
@@ -8,7 +8,7 @@ create table parley_flow._p_counter_change (
   value bigint not null
 );
 
-comment on table parley_flow._p_counter_change is 'What has been counted and not been added up yet.';
+comment on table parley_flow._p_counter_change is 'The counts that have not been added up yet.';
 
 alter table parley_flow._p_counter_change replica identity full;
 
@@ -20,7 +20,7 @@ create table parley_flow._p_counter (
 );
 
 comment on table parley_flow._p_counter is
-'What was counted, by host; '''' is what applications published, and what concerns no host.';
+'The counts, by host; '''' is for messages that applications published, and for events that concern no host.';
 
 create function parley_flow._p_count(host text, counters text[], numbers integer[]) returns void
 language plpgsql

@@ -2,7 +2,7 @@
 --
 -- A message with one delivery goes with it. Of one with several, who ends a delivery records it, and counts under a
 -- lock of the message; who cannot have the lock at once leaves the counting to maintenance instead of waiting for
--- somebody's commit. Whoever has the lock sees all that was recorded by those who had it before, so either the last one
+-- somebody's commit. The holder of the lock sees all that was recorded by its earlier holders, so either the last one
 -- counts all, or one of the last two has asked maintenance to.
 -- Locks: rows of _p_message, by message_id, skip locked.
 
@@ -175,7 +175,7 @@ begin
   if v_ids is null then
     return 0;
   end if;
-  -- Who has the lock of one now may count before it sees what we have not committed: wait for it.
+  -- The present holder of the lock of one may count before it sees rows that we have not committed: wait for it.
   perform from parley_flow._p_message as m where m.message_id = any (v_ids) order by m.message_id for no key update;
   v_over := array(
     select m.message_id

@@ -1,5 +1,5 @@
--- What parley diagnose finds of the engine: each with the statement that cures it. The broker calls _p_find_faults,
--- which it finds by its name (parley/diagnosis/diagnose.sql). Nothing is locked.
+-- The findings of parley diagnose about the engine: each with the statement that cures it. The broker calls
+-- _p_find_faults, which it finds by its name (parley/diagnosis/diagnose.sql). Nothing is locked.
 
 create view parley_flow.diagnosis_checks as
 select c.code, c.part, c.level, c.patience, c.meaning
@@ -19,7 +19,7 @@ from (values
     'A task of maintenance fails, or somebody holds what it needs.')
 ) as c (code, part, level, patience, meaning);
 
-comment on view parley_flow.diagnosis_checks is 'What parley diagnose finds of the integration engine.';
+comment on view parley_flow.diagnosis_checks is 'Gives the findings of parley diagnose about the integration engine.';
 
 create function parley_flow._p_find_definition_faults() returns table (
   code text, object_kind text, object_name text, cause text, since timestamptz, cure text

@@ -1,4 +1,4 @@
--- What hosts read and report: their configuration, that they are there, how their locations are doing.
+-- The questions and reports of hosts: their configuration, that they are there, how their locations are doing.
 
 create table parley_flow._p_host_instance (
   host text not null,

@@ -1,4 +1,4 @@
--- What has to be done now and then: by hosts, every few seconds.
+-- Upkeep of the engine: hosts call it every few seconds.
 --
 -- Invariants, and what keeps each:
 --   no task keeps those behind it   each is done in a block of its own, and what fails is reported by its row
@@ -222,8 +222,8 @@ end
 $$;
 
 comment on function parley_flow._p_maintain_store() is
-'Does the maintenance of the store. What is common to all systems, tracking, operations and changes of pressure, is left
-to another system where there is one.';
+'Does the maintenance of the store. Work that is common to all systems, tracking, operations and changes of pressure,
+is left to another system where there is one.';
 
 create function parley_flow.maintain(caller parley.caller default parley.current_caller())
 returns table (task text, done integer, error text)

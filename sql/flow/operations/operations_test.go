@@ -167,7 +167,7 @@ func itemsOf(claimed []sqltest.ClaimedFlow) (items []int64) {
 	return items
 }
 
-// What is finished stays as long as its application says.
+// Finished messages stay as long as their application says.
 func TestFinishedMessagesStayAsLongAsTheirApplicationSays(t *testing.T) {
 	t.Parallel()
 	f := sqltest.NewFlow(t)
@@ -193,7 +193,7 @@ func TestMaintenanceDoesAllTasks(t *testing.T) {
 	sqltest.Equal(f.Session, 0, "select count(*)::integer from parley_flow._p_maintenance_failure")
 }
 
-// What is wrong is found, each with the statement that cures it.
+// Faults are found, each with the statement that cures it.
 func TestDiagnosisFindsWhatIsWrongWithTheEngine(t *testing.T) {
 	t.Parallel()
 	f := sqltest.NewFlow(t)

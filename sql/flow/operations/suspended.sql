@@ -1,4 +1,4 @@
--- What operators do with suspended messages: resume, terminate, edit and resubmit, in slices and recorded.
+-- Operations on suspended messages: resume, terminate, edit and resubmit, in slices and recorded.
 --
 -- Each call touches at most top messages, by their numbers, and is called until it gives 0. One message is one row:
 -- what is done to it touches no other, but that those behind it in its order may go on.
@@ -200,8 +200,8 @@ $$;
 
 comment on function parley_flow.resume_suspended(jsonb, integer, boolean, integer, parley.caller) is
 'Has suspended messages tried again: by their send port; by the pipeline of their location; or routed anew, where they
-matched nothing. Gives how many were: call it until it gives 0. What cannot be resumed stays: its port or location is
-gone, or it matches nothing still.
+matched nothing. Gives how many were: call it until it gives 0. A message that cannot be resumed stays: its port or
+location is gone, or it matches nothing still.
 Arguments: filter, conditions as docs/internals/flow.md lists them; top, how many at most; dry_run, only count; rate,
 how many a second are tried (null: all at once): the others are delayed as long.
 Errors: PF001 without OPERATE, PF010 malformed.';

@@ -1,7 +1,7 @@
--- What becomes of messages that fail before anybody gets them: suspended, or routed as failed messages.
+-- Messages that fail before anybody gets them: suspended, or routed as failed messages.
 --
 -- A failed message that is routed has the body of the one that failed, all its properties written, and ErrorReport
--- properties promoted. Nobody who asks for it: the one that failed is suspended after all.
+-- properties promoted. No port asks for it: the one that failed is suspended after all.
 
 create function parley_flow._p_error_report(
   draft parley_flow._p_draft, receive_port text, location text, address text, adapter text, send_port text, code text,

@@ -37,8 +37,8 @@ end
 $$;
 
 comment on function parley_flow.publish(text, jsonb, text, text, jsonb, text, parley.caller) is
-'Publishes a message in this transaction, and gives its number: each send port whose filter it satisfies gets it. What
-satisfies none is suspended, or routed as a failed message, and the call succeeds.
+'Publishes a message in this transaction, and gives its number: each send port whose filter it satisfies gets it. A
+message that satisfies none is suspended, or routed as a failed message, and the call succeeds.
 Arguments: body, stored in UTF-8; properties, promoted, {"namespace#Name": scalar}, of which a value longer than 8,192
 bytes is written instead; message_type, namespace#root or another name; receive_port, as whose message it comes, or
 none; written, properties that are carried and not routed by; idempotency_key, under which a second message of this role

@@ -1,7 +1,7 @@
 -- Publishing from an application: select parley_flow.publish(...) is part of the caller's transaction.
 --
--- A rollback leaves nothing. What matches nothing is suspended, or routed as a failed message, and the call succeeds:
--- that nobody listens is no fault of who speaks.
+-- A rollback leaves nothing. A message that matches nothing is suspended, or routed as a failed message, and the call
+-- succeeds: a missing subscription is no fault of the publisher.
 
 create table parley_flow._p_idempotency (
   published_by integer not null,
@@ -26,7 +26,7 @@ create type parley_flow._p_publisher as (
 );
 
 comment on type parley_flow._p_publisher is
-'Who publishes in SQL, from where, and the properties that the messages get by that.';
+'The role that publishes in SQL, from where, and the properties that the messages get by that.';
 
 create function parley_flow._p_publisher_of(caller oid, receive_port text) returns parley_flow._p_publisher
 language plpgsql
@@ -92,7 +92,8 @@ begin
     found := parley_flow._p_raise('key', format('It has %s bytes.', octet_length(key)));
   end if;
   loop
-    -- Who publishes under the same key at the same time is waited for: if it commits, its message is the one.
+    -- A session that publishes under the same key at the same time is waited for: if it commits, its message is the
+    -- one.
     insert into parley_flow._p_idempotency as i (published_by, key, content_hash, message_id)
     values (publisher, _p_first_under_key.key, v_hash, _p_first_under_key.message_id)
     on conflict on constraint _p_idempotency_pkey do nothing;
@@ -153,7 +154,7 @@ end
 $$;
 
 comment on function parley_flow._p_publish(oid, bytea[], jsonb[], text[], text, jsonb[], text) is
-'Publishes messages for a role; gives their numbers, in order. What is not given for any is null.
+'Publishes messages for a role; gives their numbers, in order. An argument that is not given for any is null.
 Errors: those of parley_flow.publish.';
 
 create function parley_flow._p_require_lengths(

@@ -94,7 +94,7 @@ func TestIdempotencyKeyHasOneMessage(t *testing.T) {
 	}
 }
 
-// What matches nothing is suspended, one row a message, and its cause is one row with a count.
+// Messages that match nothing are suspended, one row a message, and their cause is one row with a count.
 func TestRoutingFailuresHaveOneRowForACause(t *testing.T) {
 	t.Parallel()
 	f := sqltest.NewFlow(t)

@@ -19,8 +19,9 @@ create table parley_flow._p_published (
 );
 
 comment on table parley_flow._p_published is
-'What roles that have a quota published in the last minutes. Appended to, so that sessions of a role do not wait for
-each other; what others have not committed yet is not counted, so that what is under way at once may pass a quota.';
+'The messages that roles that have a quota published in the last minutes. Appended to, so that sessions of a role do
+not wait for each other; what others have not committed yet is not counted, so that what is under way at once may pass
+a quota.';
 
 alter table parley_flow._p_published replica identity full;
 

@@ -1,8 +1,8 @@
 -- Failures of routing: one row for a cause, with a count, never one for a message.
 --
--- The cause is where the messages came from, their type, and which subscription was nearest by what it missed. Who
--- fails appends to _p_routing_hit, and waits for nobody but who meets the same cause for the first time; maintenance
--- adds up.
+-- The cause is where the messages came from, their type, and which subscription was nearest by what it missed. A
+-- publisher whose message fails appends to _p_routing_hit, and waits only for a session that meets the same cause for
+-- the first time; maintenance adds up.
 
 create table parley_flow._p_routing_failure (
   cause_id bigint generated always as identity primary key,
@@ -50,7 +50,7 @@ as $$
 begin
   return query
   with near as (
-    -- What shares a value with the message, else what names a property that it has, else anything.
+    -- A predicate that shares a value with the message, else one that names a property that it has, else any.
     (
       select p.group_id, 0 as distance
       from jsonb_each_text(key) as f

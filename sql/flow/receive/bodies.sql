@@ -31,7 +31,7 @@ end
 $$;
 
 comment on function parley_flow._p_begin_body(text, parley.caller) is
-'Begins a body of several chunks, for a message that _p_receive publishes within an hour. What no message gets is
+'Begins a body of several chunks, for a message that _p_receive publishes within an hour. A body that no message gets is
 removed.
 Arguments: host; chunk_bytes, how many bytes each chunk has but the last.
 Errors: PF001.';

@@ -16,8 +16,7 @@ create table parley_flow._p_ledger (
 );
 
 comment on table parley_flow._p_ledger is
-'What locations have taken. message_id: the first that came of it, null: none did; entry: what the host keeps of it,
-null where no source is left to remove; removed_at: when the source was removed.';
+'The inputs that locations have taken.';
 
 create index _p_ledger_taken on parley_flow._p_ledger (location_id, taken_at) where removed_at is null;
 create index _p_ledger_removed on parley_flow._p_ledger (removed_at) where removed_at is not null;
@@ -62,8 +61,8 @@ begin
   if found then
     found := parley_flow._p_raise('key', format('It has %s bytes.', octet_length(v_wrong)));
   end if;
-  -- In one order, so that two who enter the same ones do not come to a deadlock. Who enters one at the same time is
-  -- waited for.
+  -- In one order, so that two who enter the same ones do not come to a deadlock. A session that enters one at the same
+  -- time is waited for.
   with entered as (
     insert into parley_flow._p_ledger as l (location_id, key, message_id, entry, removed_at)
     select distinct on (k.key) _p_enter.location_id, k.key, k.message_id, k.entry,

@@ -34,7 +34,7 @@ func TestLedgerTakesASourceOnce(t *testing.T) {
 	sqltest.Equal(f.Rx, 2, "select count(*)::integer from parley_flow._p_taken('Receive', 'Folder')")
 	sqltest.Equal(f.Rx, 1, "select parley_flow._p_removed('Receive', 'Folder', array['a.xml 1', 'c'])")
 	sqltest.Equal(f.Rx, "a.xml 2", "select key from parley_flow._p_taken('Receive', 'Folder')")
-	// What was removed is remembered as long as the retention says, and what was not for ever.
+	// An input whose source was removed is remembered as long as the retention says, and any other for ever.
 	f.Exec("update parley_flow._p_ledger set removed_at = removed_at - interval '31 days', taken_at = taken_at - interval '1 year'; select parley_flow.maintain()")
 	sqltest.Equal(f.Session, "a.xml 2", "select string_agg(key, ' ') from parley_flow._p_ledger")
 }
@@ -154,7 +154,7 @@ func TestBodiesAreStreamed(t *testing.T) {
 	sqltest.Equal(f.Session, 1, "select count(*)::integer from parley_store._p_content")
 }
 
-// What a host matched counts as long as its epoch is that of the database.
+// The matches of a host count as long as its epoch is that of the database.
 func TestEpochSaysWhetherWhatWasMatchedCounts(t *testing.T) {
 	t.Parallel()
 	f := sqltest.NewFlow(t)

@@ -1,4 +1,4 @@
--- What was sent: deliveries end, and messages with the last of theirs.
+-- The outcome of sending: deliveries end, and messages with the last of theirs.
 
 create function parley_flow._p_require_all(
   host parley_flow._p_host, done parley_store.claimed_item[], leases bigint[], items bigint[]

@@ -128,7 +128,7 @@ begin
     behind[1].attempts := v_held.attempts - 1;
     v_outcome := parley_flow._p_give_up(host, port, behind[1], failure);
     return query select behind[1].item_id, v_outcome, null::timestamptz;
-    -- What is behind it is sent next, as if it had not been there.
+    -- The next message behind it is sent next, as if it had not been there.
     perform parley_flow._p_let_key_go(v_held.send_port_id, v_held.order_key);
     return;
   end if;

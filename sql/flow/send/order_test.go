@@ -43,7 +43,7 @@ func TestFailingHeadHoldsUpItsKeyOnly(t *testing.T) {
 	sqltest.Equal(f.Session, 1, "select held_keys::integer from parley_flow.send_ports where name = 'Line'")
 	a3 := publishKey(f, "a")
 	b2 := publishKey(f, "b")
-	// What was claimed of b is still in hand.
+	// The claimed messages of b are still in hand.
 	sqltest.Equal(f.Session, 1, "select count(*)::integer from parley_store.in_hand((select system from parley_flow._p_host where name = 'Send'), array[$1::bigint])", b1)
 	f.Exec("update parley_store._p_lease set until = clock_timestamp() - interval '1 s'; select parley_flow.maintain(); delete from parley_flow._p_suspect")
 	var got []int64
@@ -193,7 +193,7 @@ func TestOrderWithoutAKey(t *testing.T) {
 	sqltest.Equal(f.Session, 0, "select count(*)::integer from parley_flow._p_held_key")
 }
 
-// Whatever is published, claimed, sent, failed, given back, resumed and terminated, each key is sent in the order of its publications.
+// Each key is sent in the order of its publications, whatever is published, claimed, sent, failed, given back, resumed and terminated.
 func TestOrderOfKeysModel(t *testing.T) {
 	t.Parallel()
 	f := sqltest.NewFlow(t)

@@ -1,4 +1,4 @@
--- What could not be sent: tried again, suspended, or routed as a failed message.
+-- Deliveries that could not be sent: tried again, suspended, or routed as a failed message.
 
 create function parley_flow._p_fail(
   caller oid, host text, lease_id bigint, items bigint[], failure parley_flow._p_failure, retries boolean,

@@ -39,7 +39,7 @@ func TestDeliveriesThatEndTogetherWaitForNobody(t *testing.T) {
 	sqltest.Equal(f.Session, 0, "select (select count(*) from parley_flow._p_message)::integer + (select count(*) from parley_flow._p_done)::integer")
 }
 
-// What a port writes and that it has sent are one transaction; a lease that is over refuses it.
+// The rows that a port writes and the end of its delivery are one transaction; a lease that is over refuses it.
 func TestOutcomeIsExactlyOnceWithWhatIsWritten(t *testing.T) {
 	t.Parallel()
 	f := sqltest.NewFlow(t)
@@ -127,7 +127,7 @@ func TestUnreachablePortWaitsAsAWhole(t *testing.T) {
 	}
 }
 
-// What waits for a port that is stopped goes in its order when it is started.
+// Deliveries for a port that is stopped go in their order when it is started.
 func TestStoppedPortKeepsItsMessages(t *testing.T) {
 	t.Parallel()
 	f := sqltest.NewFlow(t)

@@ -1,12 +1,11 @@
--- What applying definitions changes, and what keeps it from being applied because messages wait.
+-- The changes that applying definitions makes, and the faults that keep it from being applied because messages wait.
 
 create type parley_flow.change as (
   kind text, name text, action text, setting text, old_value jsonb, new_value jsonb
 );
 
 comment on type parley_flow.change is
-'What applying definitions changes. action: create, alter or drop; setting: which one is altered, null of an object as a
-whole.';
+'The changes that applying definitions makes.';
 
 create function parley_flow._p_require_no_faults(faults parley_flow.fault[]) returns boolean
 language plpgsql

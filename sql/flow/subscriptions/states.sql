@@ -141,7 +141,7 @@ end
 $$;
 
 comment on function parley_flow._p_set_port_state(text, text, text) is
-'Gives a send port a state; false when it has it. What waits for one that becomes Bound stays, and waits. The caller
+'Gives a send port a state; false when it has it. Deliveries of a port that becomes Bound stay, and wait. The caller
 holds the row of _p_configuration, and makes the subscriptions anew where the port was Bound or becomes so.
 Arguments: port; state; reason, why the engine stops it.';
 
@@ -230,8 +230,8 @@ end
 $$;
 
 comment on function parley_flow.start(text, text, parley.caller) is
-'Starts a send port, or enlists a group: one that is Bound is enlisted first. What waits for a port is sent, in its
-order. False when it is started.
+'Starts a send port, or enlists a group: one that is Bound is enlisted first. Deliveries that wait for a port are sent,
+in their order. False when it is started.
 Arguments: name; kind, send port or send port group.
 Errors: PF001 without OPERATE for its application, PF004.';
 
@@ -245,9 +245,9 @@ end
 $$;
 
 comment on function parley_flow.stop(text, parley.caller) is
-'Stops a send port: messages are routed to it as before, and wait until it is started. What is being sent is not
-interrupted. One that is Bound is enlisted. False when it is stopped. A group cannot be stopped: stop its ports, or
-unenlist it.
+'Stops a send port: messages are routed to it as before, and wait until it is started. Deliveries that are being sent
+are not interrupted. One that is Bound is enlisted. False when it is stopped. A group cannot be stopped: stop its ports,
+or unenlist it.
 Errors: PF001 without OPERATE for its application, PF004.';
 
 create function parley_flow.enlist(
@@ -296,8 +296,8 @@ end
 $$;
 
 comment on function parley_flow.unenlist(text, text, parley.caller) is
-'Has nothing routed to a send port, or to the ports of a group, any more. What waits for a port goes on waiting: it is
-sent when the port is started again. False when it is Bound.
+'Has nothing routed to a send port, or to the ports of a group, any more. Deliveries that wait for a port go on waiting:
+they are sent when the port is started again. False when it is Bound.
 Arguments: name; kind, send port or send port group.
 Errors: PF001 without OPERATE for its application, PF004.';
 

@@ -9,7 +9,7 @@
 --   a group that is satisfied is found   each way to satisfy it satisfies one of its anchors: an equality, each value
 --     of a list, or the presence of a property; all predicates demand that their property is there
 --   who matches sees one set of subscriptions   one statement; the epoch says which
--- Locks: who changes any of it holds the row of _p_configuration. Who publishes only reads.
+-- Locks: who changes any of it holds the row of _p_configuration. Publishing only reads.
 
 create sequence parley_flow._p_group_id;
 
@@ -76,7 +76,8 @@ as $$
 $$;
 
 comment on function parley_flow._p_hash(text, text) is
-'Gives the hash by which an anchor is found; value null: the property is there. What is found is compared whole.';
+'Gives the hash by which an anchor is found; value null: the property is there. Predicates that are found are compared
+whole.';
 
 create function parley_flow._p_filters_of(ports integer[])
 returns table (send_port_id integer, port_group text, filter jsonb)

@@ -22,7 +22,7 @@ begin
   loop
     execute format('grant select on %s to public', v_view);
   end loop;
-  -- What views, and hosts, call: each asks who calls.
+  -- The functions that views, and hosts, call: each asks who calls.
   for v_function in
     select p.oid::regprocedure
     from pg_catalog.pg_proc as p

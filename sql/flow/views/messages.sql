@@ -1,4 +1,4 @@
--- What operators see of messages: those that are there, those that are suspended, causes of failures.
+-- Views of messages for operators: those that are there, those that are suspended, causes of failures.
 
 create function parley_flow._p_suspended_rows(caller parley.caller default parley.current_caller())
 returns setof parley_flow._p_suspended

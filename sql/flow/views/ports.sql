@@ -1,4 +1,4 @@
--- What operators see of ports, hosts, subscriptions, definitions and counters.
+-- Views of ports, hosts, subscriptions, definitions and counters for operators.
 
 create function parley_flow._p_send_port_rows(caller parley.caller default parley.current_caller())
 returns table (
@@ -131,8 +131,7 @@ select s.send_port, s.application, s.state, s.port_group, s.ordinal, s.predicate
 from parley_flow._p_subscription_rows() as s;
 
 comment on view parley_flow.subscriptions is
-'What is routed where, a row for each AND group, for who holds VIEW. port_group: the group whose filter it is, null: the
-filter of the port.';
+'The routes of messages, a row for each AND group, for holders of VIEW.';
 
 create function parley_flow._p_definition_rows(caller parley.caller default parley.current_caller())
 returns table (

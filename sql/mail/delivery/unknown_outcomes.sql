@@ -3,8 +3,8 @@
 -- 1. A message was sent whole and not answered: UNKNOWN, an event of its own. The setting unknown_outcomes of the
 --    connector or mailbox store says whether it is sent again (RETRY: perhaps twice), held for an operator (HOLD) or
 --    given up (FAIL: perhaps although it is there).
--- 2. A daemon comes with an outcome after its lease: what failed or was put off is refused, because others have the
---    message now. What was delivered is so all the same, and is not sent again where it still waits.
+-- 2. A daemon comes with an outcome after its lease: a failure or a delay is refused, because another daemon has
+--    the message now. A delivery counts all the same, and the message is not sent again where it still waits.
 -- 3. A daemon died: nothing is known, and it is sent again.
 
 create function parley_mail._p_unknown_policy(lane text) returns text

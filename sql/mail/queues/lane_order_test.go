@@ -12,8 +12,8 @@ import (
 	"github.com/parley-broker/parley/parleytest"
 )
 
-// Daemons that record at once, operators, and who takes back leases or gives lanes limits meanwhile, lock lanes in one order, that of their
-// numbers, whatever their names are and whatever they did under which lease: none of them waits for another one that waits for it.
+// Daemons that record at once, operators, and sessions that take back leases or limit lanes meanwhile lock lanes in one order, that of
+// their numbers. The names of the lanes and the leases do not matter: none of them waits for another one that waits for it.
 func TestLanesAreLockedInOneOrder(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewMail(t)

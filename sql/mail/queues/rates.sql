@@ -1,13 +1,13 @@
 -- Rates: how many messages may leave in a time, by destination, sender or source (spec mail 11.3).
 --
--- A rate of a send connector is a token bucket for each value of its key: it holds up to "burst" tokens, "messages" (or
+-- A rate of a send connector is a token bucket for each value of its key. It holds up to "burst" tokens, "messages" (or
 -- "recipients") of them come in "per" seconds, and a message that leaves takes one. The buckets are rows, so all
 -- daemons share them; a connector without rates has none, and nothing is asked.
 --
--- Where there is no token the daemon puts the work off and counts no attempt: the whole queue, where the rate is one of
--- where it leads (DOMAIN, HOST, REMOTE_IP, SOURCE), or else the message (SENDER_DOMAIN, ROLE, TAG). It gets a time at
--- which its tokens will have come, behind those that were put off before it (reserved_to): so a backlog comes back at
--- the rate and not at once.
+-- Where there is no token the daemon puts the work off and counts no attempt. It puts off the whole queue, where the
+-- key of the rate follows from the queue (DOMAIN, HOST, REMOTE_IP, SOURCE), or else the message (SENDER_DOMAIN, ROLE,
+-- TAG). It gets a time at which its tokens will have come, behind those that were put off before it (reserved_to): so a
+-- backlog comes back at the rate and not at once.
 --
 -- Locks: buckets in the order of their keys, then the lease. Cost: four statements for a batch of messages, only where
 -- there are rates.

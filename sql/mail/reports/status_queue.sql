@@ -2,8 +2,8 @@
 --
 -- It gets the ends of conversations, with an error or without, and the answers of services. Each side of a conversation
 -- that is over is recorded with its message, and ended after that, so that it does not stay, and the next mail with its
--- key begins another. To end it locks the far side, which its owner can hold for as long as he likes: what is held is
--- let go of at once and tried again later, so that nobody holds up the rest. Answers reach nobody
+-- key begins another. To end it locks the far side, which its owner can hold for as long as he likes. A conversation
+-- that is held is let go of at once and tried again later, so that no owner holds up the rest. Answers reach nobody
 -- (docs/mail/services.md); they are removed too. Answers, and errors, behind which there may be mail that nobody has
 -- received, are counted by service, for parley diagnose.
 --

@@ -1,9 +1,8 @@
 -- Parts of messages that services have received, read out of their payload (spec mail 12.2).
 --
--- The payload says where a part stands in the raw message and how it is encoded; it is decoded as internal/mail/parts
--- decodes it, which refuses nothing: a base64 letter is a letter, everything else is passed by, and what stands behind
--- the first padding too; a sign that quotes nothing stays, and blanks at line ends go. A test holds the two to one
--- another.
+-- The payload says where a part stands in the raw message and how it is encoded. It is decoded as internal/mail/parts
+-- decodes it, which refuses nothing. A base64 letter is a letter; everything else is passed by, and so are bytes behind
+-- the first padding. A sign that quotes nothing stays, and blanks at line ends go. A test holds the two to one another.
 
 create function parley_mail.read_part(
   payload jsonb, part text, caller parley.caller default parley.current_caller()

@@ -74,9 +74,9 @@ end
 $$;
 
 comment on function parley_mail._p_foreign_part(regclass) is
-'Names a part of a table that somebody controls who may not act as the owner of mail transport: the table itself, a
-partition, its schema, a function, a type or an operator that an insert uses, by owning it, or a table by the right to
-make triggers on it. Null: there is none.';
+'Names a part of a table that is controlled by a role that may not act as the owner of mail transport. The part is the
+table itself, a partition, its schema, a function, a type or an operator that an insert uses, which the role owns, or
+a table on which it may make triggers. Null: there is none.';
 
 create function parley_mail._p_insert_into_table(target regclass, payload jsonb) returns void
 language plpgsql

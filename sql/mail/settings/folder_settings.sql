@@ -1,8 +1,8 @@
 -- The settings of the other ways in: folders of files, and HTTP. A folder and a listener are of the machines that nodes
 -- names, or of all.
 --
--- The replay folder believes the envelopes that stand in its files, so that whoever may write there sends as anybody:
--- it is off until an administrator turns it on, and daemons refuse one that others can write to.
+-- The replay folder believes the envelopes that stand in its files, so that a user who may write there sends as
+-- anybody. It is off until an administrator turns it on, and daemons refuse one that others can write to.
 -- Source: spec mail 4.1, 4.2, 4.4.
 
 create view parley_mail._p_folder_setting as

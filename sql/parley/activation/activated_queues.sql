@@ -63,10 +63,10 @@ as $$
 $$;
 
 comment on function parley._p_activated_queues() is
-'Gives the queues with activation on, in an enabled broker, and what to start for each. procedure_call is null when
-the procedure is gone, execute_as when the role is. refusal says why nothing may be started: who said what is could not
-do it himself, or the procedure belongs to another role by now. version changes whenever the definition does, that of
-the procedure included.';
+'Gives the queues with activation on, in an enabled broker, and the reader to start for each. procedure_call is null
+when the procedure is gone, execute_as when the role is. refusal says why nothing may be started: the role that set
+the procedure could not do it itself, or the procedure belongs to another role by now. version changes whenever the
+definition does, that of the procedure included.';
 
 create function parley._p_reader_refusal(queue_id integer) returns text
 language sql stable

@@ -1,11 +1,10 @@
 -- Deliveries: messages that a reader hands to somebody outside of the transaction, such as a
 -- webhook, before it receives them.
 --
--- A failed delivery must not count as a poison message, and must not hold up other conversations. So a message is
--- shown first (next_delivery), with its group locked to the end of the transaction, and received only when it was
--- accepted (finish_delivery): a refusal leaves no trace on the message, and what it does leave (fail_delivery) is
--- written in a transaction of its own. A conversation that failed is passed over until its time comes, which keeps
--- its order; the others go on.
+-- A failed delivery must not count as a poison message, and must not hold up other conversations. So a message is shown
+-- first (next_delivery), with its group locked to the end of the transaction, and received only when it was accepted
+-- (finish_delivery). A refusal leaves no trace on the message; its record (fail_delivery) is written in a transaction
+-- of its own. A conversation that failed is passed over until its time comes, which keeps its order; the others go on.
 --
 -- Invariants, and what keeps each:
 --   nobody else receives from a group meanwhile   the lock on its row, as in RECEIVE

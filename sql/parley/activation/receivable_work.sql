@@ -1,11 +1,11 @@
 -- For the queue monitors of the daemon: in which queues can messages be received, by how many readers at once.
 --
--- The question must not disturb the readers it is asked for. A scan that locked groups, even for an instant,
--- would make a RECEIVE skip them; so it reads the xmax of the group's row instead: the lock of the row is
--- recorded there, and pg_xact_status shows whether that transaction is still running (pg_locks does not know all
--- subtransactions, a snapshot knows none). Rows of groups are never updated, and always locked FOR UPDATE, so
--- xmax is always one transaction. A message that has come back from a savepoint may be kept by its reader
--- (receive/savepoints.sql): its first one says that of a group.
+-- The question must not disturb the readers it is asked for. A scan that locked groups, even for an instant, would make
+-- a RECEIVE skip them. So it reads the xmax of the group's row instead, where the lock of the row is recorded.
+-- pg_xact_status shows whether that transaction is still running (pg_locks does not know all subtransactions, a
+-- snapshot knows none). Rows of groups are never updated, and always locked FOR UPDATE, so xmax is always one
+-- transaction. A message that has come back from a savepoint may be kept by its reader (receive/savepoints.sql): its
+-- first one says that of a group.
 -- The answer is old when it arrives; a reader too many finds nothing and leaves.
 -- Cost: an index probe for each queue without messages; for others the first rows of the lane, rows_max of them
 -- at most. No lock, no write.

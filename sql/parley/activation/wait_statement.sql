@@ -141,13 +141,12 @@ end
 $$;
 
 comment on procedure parley.wait_for_message(text, integer) is
-'Waits until it is worth calling receive, take or get_conversation_group on a queue, or the time is over, and keeps
+'Waits until it is worth calling receive, take or get_conversation_group on a queue, or the time is over. It keeps
 nothing back meanwhile: it holds no lock, no transaction number, and no snapshot for longer than half a second. Call it
 by itself, outside of a transaction, then receive without a time-out; when that finds nothing, another reader was
-quicker or the time was over. Calling receive first and waiting when it finds nothing costs least.
-Messages that other readers have in their hands do not end the wait; that they are given back, and that a timer or a
-delayed message is due, does. Where the readers of the queue are paused it waits for a session with the setting
-parley.reader = on.
+quicker or the time was over. Calling receive first and waiting when it finds nothing costs least. Messages that other
+readers have in their hands do not end the wait; that they are given back, and that a timer or a delayed message is due,
+does. Where the readers of the queue are paused it waits for a session with the setting parley.reader = on.
 Arguments: queue, of either kind; timeout in milliseconds (-1: for ever; 0 or null: do not wait).
 Errors: 208 no such queue, 229 not allowed to RECEIVE from it, 574 inside a transaction, 8402 timeout negative and not
 -1, 9609 malformed name, 9617 the queue is disabled.

@@ -4,8 +4,8 @@
 --
 -- An oid is a number of one server. Where a dump is restored on another it is nobody's, or that of somebody else, who
 -- would see messages that are not his and have rights that nobody gave. So these rows have numbers of our own, which a
--- dump carries, and a row here says which role a number is: by the oid in the place where the row was written, and by
--- the name everywhere else, as GRANT of a dump does. 0 is public.
+-- dump carries. A row here says which role a number is: by the oid in the place where the row was written, and by the
+-- name everywhere else, as GRANT of a dump does. 0 is public.
 --
 -- The place is this database as it lives: a materialized view, whose row a dump does not contain, so that a database
 -- that is restored is another place. A copy of the files is the same one, and its roles are the same too.

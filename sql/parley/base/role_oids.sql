@@ -2,9 +2,9 @@
 --
 -- The broker asks pg_has_role with each message, so its rows have oids. An oid is a number of one server: where a dump
 -- is restored it is nobody's, or that of somebody else. So each role that stands in such a column has a number, with
--- its name (base/role_numbers.sql), and where the database comes to live, before anybody can call anything there, the
--- oids of the columns are replaced by those that the names have: the secret without which no call is answered
--- (base/roles.sql) is made by the statement that does this, when a restore or an operator fills it.
+-- its name (base/role_numbers.sql). Where the database comes to live, one statement fills in the secret without which
+-- no call is answered (base/roles.sql), when a restore or an operator runs it. The same statement replaces the oids of
+-- the columns by those of the names.
 -- A role that there is not gets an oid from the upper end, which no server ever gives: nobody has what was its. When a
 -- role of that name is made, and followed or given a number, it has it, as with mail. The objects and rights of a role
 -- that had been dropped, or never had a number, become nobody's for good.

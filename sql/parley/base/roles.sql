@@ -85,9 +85,9 @@ declare
   v_name pg_catalog.bytea := pg_catalog.substr(caller, 33);
   v_role pg_catalog.oid;
 begin
-  -- Expressions, because each further statement would cost as much as all of this; and no search_path of its own,
-  -- because each that is set makes the statements behind it plan again. pg_has_role takes an oid that no role has for a
-  -- member of itself, so the role is looked up here.
+  -- Expressions, because each further statement would cost as much as all of this. No search_path of its own, because
+  -- each that is set makes the statements behind it plan again. pg_has_role takes an oid that no role has for a member
+  -- of itself, so the role is looked up here.
   select s.secret into v_secret from parley._p_caller_secret as s;
   if pg_catalog.substr(caller, 1, 32) operator(pg_catalog.=) pg_catalog.sha256(
     v_secret

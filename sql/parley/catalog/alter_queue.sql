@@ -145,9 +145,9 @@ as $$
 $$;
 
 comment on function parley._p_acting_refusal(parley._p_queue) is
-'Says why the procedure of a queue must not be run as the role that it would be: because who set it, or the role,
-could not act as that role himself, or because the procedure that has the name belongs to another role than then, and to
-one that could not act as that role either. Null when nothing speaks against it.';
+'Says why the procedure of a queue must not be run as its role. The role that set it, or the role it runs as, could
+not act as that role itself; or the procedure of that name belongs to another role than then, and to one that could
+not act as that role either. Null when nothing speaks against it.';
 
 create function parley._p_require_acting(queue parley._p_queue) returns boolean
 language plpgsql stable

@@ -2,7 +2,7 @@
 --
 -- One statement ranks all candidates of all steps, so the ordinary case costs one index probe for each of three keys:
 -- the service, any service, and the broker configuration service. Among equals a hash of the conversation and the
--- address decides (the lowest wins): so a conversation always goes the same way, conversations spread evenly, and a
+-- address decides (the lowest wins). So a conversation always goes the same way, conversations spread evenly, and a
 -- route that comes or goes moves only those that it concerns. The daemon has the same rule for inbound routes, in
 -- memory (inbound_route.go), so the hash is one that both can reckon: this is its owner. This database cannot know
 -- whether another one of the same daemon has a service. Then the answer is LOCAL, and beside it where else the

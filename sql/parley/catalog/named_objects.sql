@@ -1,8 +1,8 @@
 -- Objects that have a name, and the likeliest name where a name has no object.
 --
--- A message names the object that differs from what was given by upper and lower case alone, if whoever is shown the
--- message may see that object in the catalog (base/visible_objects.sql): before a right to it is asked, and where the
--- right is refused, nothing may show what else there is.
+-- A message names the object whose name differs from the given one by upper and lower case alone, if its reader may see
+-- that object in the catalog (base/visible_objects.sql). Before a right to it is asked, and where the right is refused,
+-- nothing may show which other objects exist.
 
 create view parley._p_named_object as
 select 'message type' as class, t.message_type_id as object_id, t.name, t.owner from parley._p_message_type as t

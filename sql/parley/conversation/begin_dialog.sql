@@ -174,8 +174,8 @@ $$;
 comment on function parley.begin_dialog(
   text, text, text, text, integer, boolean, uuid, uuid, text, boolean, parley.caller
 ) is
-'Begins a dialog and returns its conversation handle. Nothing is sent yet. The target need not answer, but something
-must lead to it: a service of this database, a route that names it, one for any service to another broker, the broker
+'Begins a dialog and returns its conversation handle. Nothing is sent yet. The target need not answer, but a way to it
+must exist: a service of this database, a route that names it, one for any service to another broker, the broker
 configuration service, or another database of the same daemon. A notice names a service that is like one not found.
 Arguments: from_service, of this database; to_service, compared byte by byte; contract; broker_instance, the id of the
 target database, CURRENT DATABASE, or null for any; lifetime in seconds, 2147483647 for none; encryption, whether

@@ -1,10 +1,11 @@
 -- Deduplication: what is begun, sent or put with a key that was used before is not done again, and answered with what
 -- was done the first time.
 --
--- A key is of the sending service and of what is done, begun or sent; one of put is of the simple queue and of the role
--- that puts, so that nobody who may put there suppresses a message of another by using its key first. It counts for the
--- time that the service or queue had set when it was used; who uses it after that is the first again. Bodies are not
--- compared. The rights are asked for before a key: who may not send as a service learns nothing of its keys.
+-- A key is of the sending service and of what is done, begun or sent. A key of put is of the simple queue and of the
+-- role that puts, so that a role that may put there cannot suppress a message of another by using its key first. It
+-- counts for the time that the service or queue had set when it was used; who uses it after that is the first again.
+-- Bodies are not compared. The rights are asked for before a key: who may not send as a service learns nothing of its
+-- keys.
 --
 -- Invariants, and what keeps each:
 --   of two sessions with one key at once only one acts   the primary key: the second waits for the commit or rollback
@@ -44,7 +45,7 @@ create type parley.sent_message as (
 );
 
 comment on type parley.sent_message is
-'What came of a message. is_duplicate: its deduplication key was used before, nothing was sent now, and the rest is of
+'The outcome of a message. is_duplicate: its deduplication key was used before, nothing was sent now, and the rest is of
 the first one. message_id, known with a deduplication key alone, is its place in a queue of this database, null when it
 went elsewhere or is not due yet; then delayed_id names it. sent_at is known with a deduplication key alone.';
 

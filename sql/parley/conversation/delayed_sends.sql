@@ -1,9 +1,8 @@
 -- Messages of conversations that are not due yet (deliver_at of parley.send), and how they are sent when they are.
 --
 -- They wait with the sender, so a far side in another database need not know. The daemon, or a caller of
--- parley.fire_timers, sends the messages that are due in the order of their times, those of one time in the order of
--- the calls; messages that send sends meanwhile go before. SEND checks rights; route, target and bodies are judged when
--- the message is sent.
+-- parley.fire_timers, sends the due ones in the order of their times, and of one time in that of the calls. A send
+-- meanwhile goes before. send_at has checked rights; route, target and bodies are judged when the message is sent.
 --
 -- Invariants, and what keeps each:
 --   of one conversation in order   one transaction at a time sends, withdraws or reschedules: it holds the endpoint's

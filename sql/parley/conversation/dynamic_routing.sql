@@ -7,11 +7,11 @@
 -- else a service that knows nothing would be asked without end.
 -- A route is asked for by the first who misses it; others go on with the steps that follow. A binding is asked for when
 -- a dialog has found its first way to another server, whatever ENCRYPTION says, and each dialog with that service waits
--- for the answer: what left without it could not be sealed any more.
+-- for the answer. A message that left without it could not be sealed any more.
 -- Invariant: one request for each service name and message type is open, and one more for each transaction that asked
--- before the first was committed: it does not see that one, and if it waited, it would wait as long as an outsider
--- leaves his transaction open. It is answered when all of them are. So no key is on the name, and nothing is locked to
--- ask.
+-- before the first was committed. Such a transaction does not see the first one; if it waited, it would wait as long as
+-- an outsider leaves his transaction open. It is answered when all of them are. So no key is on the name, and nothing
+-- is locked to ask.
 -- Locks: to take an answer, the row of the request; then those of its conversation.
 
 create table parley._p_configuration_request (

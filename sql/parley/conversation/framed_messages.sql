@@ -1,10 +1,10 @@
 -- How many messages travel in frames beside the first of each.
 --
 -- Counters take the number of rows from the position sequences, which are drawn anyway. A frame is one row, so the
--- messages in it but one are counted here, when it is written: in units of 1 and of 32, a sequence for each unit, since
--- a sequence cannot be moved on by more than its own step and a row would make senders wait for each other.
--- As with positions, what rolls back is counted too, and a crash of the server may pass over up to 32 numbers of each
--- sequence: some 1,000 messages.
+-- messages in it but one are counted here, when it is written. They are counted in units of 1 and of 32, with a
+-- sequence for each unit: a sequence cannot be moved on by more than its own step, and a row would make senders wait
+-- for each other. As with positions, what rolls back is counted too, and a crash of the server may pass over up to 32
+-- numbers of each sequence: some 1,000 messages.
 -- Cost: up to 31 numbers drawn for a batch, and one more for each 32 messages: a hundredth of
 -- what a batch of 1,000 costs.
 

@@ -1,12 +1,12 @@
 -- The facts of the catalog for a dialog with a service of this database, found once and kept: twelve tables become one
 -- row.
 --
--- A row holds while the version of the catalog is the one that it has (catalog/catalog_version.sql); it is only ever
--- inserted and deleted, so nobody waits for anybody: two sessions that need the same may each write a row. Facts that
--- depend on the caller, the rights of roles, are asked each time by the function that uses the row, and are not in it.
--- A dialog has a row only if nothing about it is unusual: the route is LOCAL and does not expire, the target accepts
--- the contract, the message type needs no validation, the sender's queue keeps no copies, both queues know their
--- priority.
+-- A row holds while the version of the catalog is the one that it has (catalog/catalog_version.sql). It is only ever
+-- inserted and deleted, so no session waits for another: two sessions that need the same may each write a row. Facts
+-- that depend on the caller, the rights of roles, are asked each time by the function that uses the row, and are not in
+-- it. A dialog has a row only if nothing about it is unusual: the route is LOCAL and does not expire, the target
+-- accepts the contract, the message type needs no validation, the sender's queue keeps no copies, both queues know
+-- their priority.
 -- Locks: none. Cost: one search in one index; where there is no row, the joins and a read of the lock table.
 
 create table parley._p_local_dialog (

@@ -3,9 +3,9 @@
 -- Why a hint may be believed (keeps S2, S19). A sender draws its position from the queue's sequence, and so holds a
 -- lock on that sequence until its transaction ends. If all who held that lock when the sequence stood at P have let go
 -- of it, then every row up to P is there to be seen or never will be. _p_record_scan records P and the holders (the
--- probe); a later reader that finds none of them left declares P safe; and readers whose scan began after that may skip
--- what they find gone or locked up to P. A scan that began before may have missed a row that is safe by now, so each
--- scan is judged by what was safe when it began. A scan remembers the messages that it has passed by through their
+-- probe). A later reader that finds none of them left declares P safe. Readers whose scan began after that may skip
+-- rows that they find gone or locked up to P. A scan that began before may have missed a row that is safe by now, so
+-- each scan is judged by what was safe when it began. A scan remembers the messages that it has passed by through their
 -- conversation, not through their group: a conversation that MOVE puts into another group while its row is locked is
 -- still found where it was left. A conversation that a hint names stays named as long as anything of it waits before
 -- where the next scan begins, whatever the scan has met: no other scan would find that.

@@ -77,8 +77,8 @@ end
 $$;
 
 comment on function parley._p_may_lead_to(text, text) is
-'Reports whether a message could ever come to a service, as routes are: it is in this database, or a route names it, or
-leads for any service to another broker, or the broker configuration service can be asked, or LOCAL leads to other
+'Reports whether a message could ever come to a service by the present routes: it is in this database, or a route names
+it or leads for any service to another broker, or the broker configuration service can be asked, or LOCAL leads to other
 databases of the same daemon. Routes that have expired count, because alter_route revives them; whether what is behind a
 route has the service cannot be known.
 Arguments: service_name; broker_instance in canonical form, null for any.

@@ -97,8 +97,8 @@ end
 $$;
 
 comment on function parley._p_is_own_validation(parley._p_message_type, oid) is
-'Reports whether a function belongs to the role to which that of a message type belonged when it was set, or to one that
-may act as the owner of the broker; null when there is no such function.';
+'Reports whether a function belongs to the role that owned the message type''s function when it was set, or to one
+that may act as the owner of the broker; null when there is no such function.';
 
 create function parley._p_version(validation_function oid) returns text
 language plpgsql

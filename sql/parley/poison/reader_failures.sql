@@ -44,7 +44,7 @@ begin
     where n.xmax::text <> '0' and not parley._p_is_running(n.xmax)
   ) as m
   where v_queue.priorities & (1 << p.n) > 0
-    -- Counted is what failed before the transaction that counted last began.
+    -- Failures before the beginning of the transaction that counted last are counted already.
     and not coalesce(
       case m.key
         when (v_counts >> 4) & 134217727 then (v_next - v_counters) & 2147483647

@@ -1,8 +1,8 @@
 -- GET CONVERSATION GROUP for many groups: they are locked first, and then received from one by one.
 --
 -- RECEIVE from many groups deletes what it takes in one statement, which can only be undone as a whole. A caller that
--- wants to give back one group of many locks them here, and receives from each by name behind a savepoint of its own:
--- going back to it gives back the messages of that group alone, and no lock, as all were taken before.
+-- wants to give back one group of many locks them here, and receives from each by name behind a savepoint of its own.
+-- Going back to it gives back the messages of that group alone, and no lock, as all were taken before.
 --
 -- Free and in order are the same as for RECEIVE. Groups that have come back from a rollback are among them, and so are
 -- groups of several conversations, because each is received by itself. When nothing is free among the first rows of the

@@ -62,7 +62,7 @@ end
 $$;
 
 comment on function parley.pause_readers(text, parley.caller) is
-'Pauses the readers of a queue, from the commit on: the daemon starts none and delivers nothing to web addresses, and
+'Pauses the readers of a queue, from the commit on. The daemon starts none and delivers nothing to web addresses.
 RECEIVE gives nothing to sessions with the setting parley.reader = on, as those of the daemon''s procedures and of the
 Go package''s Consumer are. They finish the messages that they have received. Senders go on, and RECEIVE by hand does.
 Gives false when they were paused already.

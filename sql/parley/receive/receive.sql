@@ -6,7 +6,7 @@
 -- 3. Take: one message by its position, a frame by its own, or many rows (receive/take_messages.sql). _p_received
 --    alone makes the rows of the answer.
 -- 4. Record how far it has been received.
--- A group is locked by its row, which is never updated, so step 1 may run on a snapshot that is old: then step 2 finds
+-- A group is locked by its row, which is never updated, so step 1 may run on a snapshot that is old. Then step 2 finds
 -- nothing, or a message in front of the one that step 1 found. Therefore steps 2 and 3 begin where the hint says,
 -- before which nothing is left but of conversations that it names as blocked (keeps S4, S19); those are tried first, in
 -- a statement of their own. Where a scan can end is said as well: an index scan reads all of a page that is in bounds,

@@ -1,16 +1,15 @@
 -- RECEIVE from many groups in one call (spec R-PERF-4).
 --
--- It gives the rows that RECEIVE would give that is called again and again in one transaction, each time for a group
--- that it has not received from, until it has so many messages or groups; only that a few statements do it, whatever
--- the number of groups.
+-- Its answer is that of RECEIVE called again and again in one transaction, each time for a group that it has not
+-- received from, until it has so many messages or groups. A few statements do it, whatever the number of groups.
 --
 -- 1. _p_lock_first_group: lock the first group that is free. It decides: when its first message has come back from a
 --    rollback, or it is not plain, the usual way receives it, alone.
 -- 2. _p_lock_heads: lock the groups of the rows behind it, passing by what has come back: so a message that fails is
 --    received with others once, and then alone, and it alone is counted.
 -- 3. _p_take_heads: with the locks held, a new statement takes the first messages of all of them, in equal parts, so
---    that it reads little that it does not take; _p_take_first_of_each where that is one message each. What is not
---    plain there, or has moved or come back since, is left for another RECEIVE.
+--    that it reads little that it does not take; _p_take_first_of_each where that is one message each. A group
+--    that is not plain there, or has moved or come back since, is left for another RECEIVE.
 -- Repeated until it is full, as conversations have few messages or many. A group is locked only when it had a message
 -- that would have fitted. A group that was locked in vain (another reader has taken its messages between the scan and
 -- the lock) stays locked to the end of the transaction.

@@ -2,9 +2,9 @@
 --
 -- Without a time-out RECEIVE waits for the lock of the group, and holds it to the end of the transaction, whether there
 -- is something or not. With a time-out it waits for a message, and that may be for ever. END, ALTER SERVICE, DROP,
--- MOVE, timers and other readers need the lock meanwhile, so it reads without a lock, takes the lock only when a
--- message is there and it is free, and asks at each poll whether what it waits for is still there (spec 4.3).
--- A message may go between poll and lock. Then RECEIVE has the lock for nothing, and returns at once.
+-- MOVE, timers and other readers need the lock meanwhile. So it reads without a lock, takes the lock only when a
+-- message is there and the lock is free, and asks at each poll whether its conversation or group is still there (spec
+-- 4.3). A message may go between poll and lock. Then RECEIVE has the lock for nothing, and returns at once.
 -- Locks: the group row. Cost of a poll: two statements, ten times a second at first and twice a second later.
 
 create function parley._p_find_named(

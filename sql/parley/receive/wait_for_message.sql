@@ -2,17 +2,17 @@
 --
 -- A function cannot be notified, so it sleeps for a few milliseconds at a time and reads the queue's sequence in
 -- between: no statement, no snapshot, no lock. It sleeps for a sixteenth of the time that nothing has come, half a
--- millisecond to ten, and 25 after some seconds: a queue that is busy wakes its reader at once, and a reader that waits
--- for nothing costs some 50 rounds a second and not 330 (on a virtual machine each is 100 microseconds of the
--- processor, most of it the kernel's).
+-- millisecond to ten, and 25 after some seconds. A queue that is busy wakes its reader at once. A reader that waits for
+-- nothing costs some 50 rounds a second and not 330 (on a virtual machine each is 100 microseconds of the processor,
+-- most of it the kernel's).
 -- Each message wakes all who are alert, and one gets it. A session that finds nothing after that sleeps twice as long
 -- from then on, up to 64 ms, and half as long again after each call that has ended. The session remembers that from
 -- call to call (parley.lost): so as many readers are alert as there is work for, and the others, which wake at
 -- different times, see what those leave. With eight readers a message costs half the processor that it costs when all
 -- are alert, at 200 a second, and a third at 20 a second.
--- It polls the queue itself when a sender has drawn a position, for as long as that sender may need to commit,
--- and otherwise ten times a second at first and twice a second later, for groups that were let go of; the longer
--- a poll takes the more seldom. Clients that hold a connection wait better: they LISTEN
+-- It polls the queue itself when a sender has drawn a position, for as long as that sender may need to commit.
+-- Otherwise it polls ten times a second at first and twice a second later, for groups that were let go of. The longer a
+-- poll takes, the more seldom it polls. Clients that hold a connection wait better: they LISTEN
 -- (parley.listen_for_messages), and the Go package does.
 
 -- How a call has waited so far. All null before it has.

@@ -3,8 +3,9 @@
 -- Each call has one meaning for drivers that send parameters without a type (node-postgres, PDO, Ruby) and for those
 -- that ask the server for the types (asyncpg, rust-postgres, postgres.js): of the forms of a name PostgreSQL then takes
 -- the one with text. So the first argument of a name is a handle or a list in all its forms, the second is the message
--- type, and a body that is not text says its type: $3::bytea, $3::jsonb. What else a call can be asked for are named
--- arguments with defaults, the same in all forms of a name: two forms that differ in them alone would not be unique.
+-- type, and a body that is not text says its type: $3::bytea, $3::jsonb. The other
+-- options are named arguments with defaults, the same in all forms of a name: two forms that differ in them alone would
+-- not be unique.
 -- Among arrays PostgreSQL prefers none: a list of texts and a list of bytes have a name each, and one form.
 
 -- The forms that only call another one are put in line by the planner, where the call stands: they
@@ -242,9 +243,9 @@ $$;
 
 comment on function parley.send_batch_binary(uuid, text, bytea[], text) is
 'Sends many messages of one type on one conversation, in the order of the array: the cheapest way to send.
-Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body; an
-array of none sends nothing; trace_context of each of them, as of send. Each body is validated by itself, in the order
-of the array, as if it had been sent alone: what comes before the first bad one is delivered, that one and what follows
+Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body; an array of
+none sends nothing; trace_context of each of them, as of send. Each body is validated by itself, in the order of the
+array, as if it had been sent alone. The bodies before the first bad one are delivered, that one and those that follow
 it are not, and an Error message comes back on the conversation.
 Errors: those of send; 8402 an array of several dimensions.
 Source: spec 2.2, 4.2, R-PERF-3.';

@@ -78,8 +78,8 @@ select f.queue_name, f.message_id, f.key, f.priority, f.enqueued_at, f.sqlstate,
 from parley._p_failing_messages() as f;
 
 comment on view parley.failing_messages is
-'Messages of simple queues of which a reader has reported a failure (parley.record_message_failure), or that a web
-address has not accepted, and that wait in their queue and are not set aside yet. failures is how often they were
+'Messages of simple queues that wait in their queue after a failure and are not set aside yet: a reader has reported
+the failure (parley.record_message_failure), or a web address has not accepted them. failures is how often they were
 delivered to a web address and not accepted, attempts how many of these count, and retry_at when they are delivered
 again. Of queues that the role may take from.';
 

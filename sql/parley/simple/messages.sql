@@ -1,7 +1,7 @@
 -- Simple queues (spec P32): messages without conversations, in the message store beside all others.
 --
 -- A message without a key belongs to nobody: its row alone is claimed and deleted. Messages with one key are taken in
--- their order: only the first that is there may be claimed, and as long as the claim is not committed it is there for
+-- their order: only the first that is there may be claimed. As long as the claim is not committed it is there for
 -- others, so none behind it is the first. Both need no row but that of the message.
 --
 -- endpoint_id of a row, which for other messages names the side that is to receive it, is below every number that an

@@ -1,7 +1,7 @@
 -- Messages that come from other databases.
 --
 -- One transaction for a batch; the answer leaves after its commit. The rows of the database decide, never the
--- connection: a run is taken when it begins at the number that its endpoint expects, whatever came before it over
+-- connection. A run is taken when it begins at the number that its endpoint expects, whatever came before it over
 -- whichever link, and is answered with the next number otherwise. So a run may come any number of times, in any order,
 -- from two daemons at once, and has the effect of one (keeps S3, S4, T4, T5).
 -- The batch waits for no other session: an endpoint that another holds (another link delivers, END is under way) is

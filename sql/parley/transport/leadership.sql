@@ -1,7 +1,7 @@
 -- Which daemon leads: any number may run on one database, and one of them starts readers and fires timers.
 --
 -- The row holds the term, which grows with each change of leader and with each clean stop. Each transaction in which
--- the leader changes anything first calls _p_holds_term: that locks the row FOR SHARE, and taking over waits for it, so
+-- the leader changes anything first calls _p_holds_term. That locks the row FOR SHARE, and taking over waits for it. So
 -- a leader that was paused and whose term is over changes nothing any more. Until when the leader is believed to live
 -- stands in a sequence, because it is renewed every other second: a row would leave a dead version each time, and an
 -- old snapshot would keep them all. A renewal by a leader that was just replaced may slip through; it lengthens the

@@ -2,9 +2,9 @@
 --
 -- An offer is what a broker states about itself: {"name", "address", "dialog_certificates", "databases": [{"instance",
 -- "database", "services", "certificates"}]}. The certificates come last, to who is trusted; dialog_certificates are
--- their fingerprints, which people see first. It was proven only to come from whoever has the key, so nothing in it may
--- reach further than the peer itself: a name that is taken is not the same peer unless an operator has said so, and a
--- broker instance or an address that is another peer's is refused.
+-- their fingerprints, which people see first. It was proven only to come from the holder of the key, so nothing in it
+-- may reach further than the peer itself. A peer whose name is taken is not the same peer unless an operator has said
+-- so. A broker instance or an address of another peer is refused.
 
 create function parley._p_own_offer() returns jsonb
 language sql stable

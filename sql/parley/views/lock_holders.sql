@@ -2,7 +2,7 @@
 --
 -- A locked row has the number of a transaction, and pg_locks shows to which session a running transaction belongs. Two
 -- cases need more. A subtransaction that was released, such as a savepoint or the block of a function with an EXCEPTION
--- clause, keeps its row locks and is in no list any more: its session is one of those that have locked rows of the
+-- clause, keeps its row locks and is in no list any more. Its session is one of those that have locked rows of the
 -- table and whose transaction is older. A prepared transaction has no session, but a name.
 -- Locks: none. Cost: one read of the lock table, and a look-up for each transaction.
 

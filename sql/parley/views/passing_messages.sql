@@ -1,8 +1,8 @@
 -- Watching messages as they pass through a queue, without taking them.
 --
 -- A watcher remembers the position up to which everything is settled: nothing can appear there any more. A sender that
--- draws a position holds a lock on the queue's sequence until its transaction ends, so when none of those is left that
--- held it when the sequence stood at P, everything up to P is there to be seen or never will be (as in
+-- draws a position holds a lock on the queue's sequence until its transaction ends. When none of the holders is left
+-- that held it when the sequence stood at P, everything up to P is there to be seen or never will be (as in
 -- receive/find_group.sql). Up to there a watcher need not poll again; behind it it has to, for messages may appear
 -- between those that it has seen.
 -- Only committed messages show, and only while they wait: what is received between two polls is never seen.

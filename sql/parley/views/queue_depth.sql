@@ -2,11 +2,11 @@
 --
 -- No function keeps a counter (conversation/messages.sql), so a short lane is counted and a long one estimated.
 -- Positions make that easy: every row has taken a number of the queue's sequence, so the lane is a line of known
--- length, and what is unknown is how much of it is left where: rows that were received or rolled back or went into
--- other lanes are gaps, and a frame is many messages. Short windows are read all along the line, more of them towards
--- its end, because queues empty at the front and fill at the end. Windows are found through the index, so the cost
--- depends neither on what waits nor on what has been received before. They stand on a grid and are drawn by hashing, so
--- that what does not move does not flicker, and two estimates after each other compare.
+-- length. Unknown is where rows are left on it: rows that were received or rolled back or went into other lanes are
+-- gaps, and a frame is many messages. Short windows are read all along the line, more of them towards its end, because
+-- queues empty at the front and fill at the end. Windows are found through the index, so the cost depends neither on
+-- what waits nor on what has been received before. They stand on a grid and are drawn by hashing, so that what does not
+-- move does not flicker, and two estimates after each other compare.
 --
 -- Error: none where every row is there and all are alike; a few percent where rows are missing at random or frames
 -- differ (docs/internals/measurements.md). Two ways were tried and dropped: a second read where windows differ most,

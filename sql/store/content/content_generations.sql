@@ -1,7 +1,7 @@
 -- Generations: where the chunks of bodies stand, and how the space comes back.
 --
 -- Deleting chunks one by one would write each of them again into the log and leave it to vacuum. So the chunks stand in
--- a ring of eight tables, partitions of one, of which one is written; it is left for the next empty one after an hour,
+-- a ring of eight tables, partitions of one, of which one is written. It is left for the next empty one after an hour,
 -- and truncated when no body in it is left and no snapshot shows one there any more. A generation that is old and
 -- nearly empty is emptied: the bodies that are still there move to the partition of the long-lived, slot 0, where they
 -- are deleted one by one.

@@ -6,7 +6,7 @@
 --
 -- A generation is truncated when nobody has it locked. read_content plans over all of them, and so locks all to the end
 -- of its transaction: for transactions that end soon, as those of a daemon. read_chunks locks the one in which the body
--- stands, for who may stay in his transaction for hours.
+-- stands, for readers that may stay in their transaction for hours.
 
 create function parley_store.open_content(content_id bigint, system text, holder bigint)
 returns table (bytes bigint, chunks integer, chunk_bytes integer, sha256 bytea, body bytea)

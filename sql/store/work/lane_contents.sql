@@ -1,4 +1,4 @@
--- What is in a lane, and in a lease, for a system that decides by it what becomes of the rest.
+-- The items of a lane, and of a lease, for a system that decides by them about the rest.
 
 create function parley_store.leased_items(system text, lease_ids bigint[]) returns setof parley_store.claimed_item
 language plpgsql stable

@@ -2,9 +2,9 @@
 --
 -- Claiming deletes from the front of a lane, and an old snapshot keeps the deleted rows there. A mark (_p_lane_mark)
 -- says from where on to scan: everything before it, by transactions that had ended, is gone. It is exact, because an
--- item carries the transaction that put it there: what a snapshot shows of the transactions before is all that there
--- will ever be, and those that were running are named in the mark. Marks are appended and read from the newest end.
--- A mark of another server counts for nothing: there transactions have other numbers.
+-- item carries the transaction that put it there. A snapshot shows all items that transactions before it will ever
+-- have, and those that were running are named in the mark. Marks are appended and read from the newest end. A mark of
+-- another server counts for nothing: there transactions have other numbers.
 --
 -- Invariants, and what keeps each:
 --   nothing waits before a mark   a mark is written by who has scanned, of what one statement has seen: it ends at the

@@ -1,7 +1,7 @@
 -- Changes of items that are not in flight: another priority, another end, another time.
 --
 -- An item that waits is never changed where it is, because a mark says that nothing waits before it, and an old token
--- still names a delayed one: it is taken out, and put back under a new number by way of the delayed ones.
+-- still names a delayed one. It is taken out, and put back under a new number by way of the delayed ones.
 
 create function parley_store._p_take_out(items bigint[]) returns setof parley_store._p_delayed_item
 language plpgsql

@@ -123,9 +123,9 @@ func peer(passage transport.Passage) string {
 	return "peer:" + passage.Identity
 }
 
-// Neighbour gives the way into the inbox for a database of the same daemon. When that is on the same server too, the roles that own
-// its services are the same as here, and their names prove the sender, as far as its keepers could act as these roles; on another server,
-// where there are no keepers, they prove nothing.
+// Neighbour gives the way into the inbox for a database of the same daemon. When that is on the same server too, the roles that own its
+// services are the same as here, and their names prove the sender, as far as its keepers could act as these roles. On another server, where
+// there are no keepers, they prove nothing.
 func (b *Inbox) Neighbour(keepers string) transport.Deliverer {
 	return neighbour{b, keepers}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // listener makes sockets of what it accepts. Any host can open sockets and be silent, so each host may have so many, and so many whose
-// handshake is under way; of the latter there is a limit for all hosts together, too, and an end. Further sockets are closed at once, and
+// handshake is under way. Of the latter there is a limit for all hosts together, too, and an end. Further sockets are closed at once, and
 // cost no handshake.
 type listener struct {
 	net.Listener
