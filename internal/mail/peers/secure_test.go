@@ -39,8 +39,8 @@ service auth {
 	return address
 }
 
-// Mail between Postfix and us goes within TLS by users who prove by SCRAM-SHA-256 who they are, or not at all. Its client is that of Cyrus
-// SASL, its server that of Dovecot, and both sides of what goes to it verify the certificate of the other.
+// Mail between Postfix and us goes within TLS by users who prove by SCRAM-SHA-256 who they are, or not at all. Postfix has the client of
+// Cyrus SASL and the server of Dovecot. Both sides of the mail to it verify the certificate of the other.
 func TestPostfixAndWeAuthenticateByScramWithinTLS(t *testing.T) {
 	t.Parallel()
 	peer := newPostfix(t)

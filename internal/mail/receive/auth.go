@@ -50,7 +50,7 @@ func (c *connection) authRefusal(s *session, argument string) *Reply {
 	mechanism, _, _ := strings.Cut(argument, " ")
 	switch {
 	case !s.wire.isExtended || len(c.connector.Mechanisms) == 0 || c.server.Credentials == nil:
-		return NewReply(502, 5, 1, "Nobody authenticates here")
+		return NewReply(502, 5, 1, "No authentication here")
 	case c.user != "":
 		return NewReply(503, 5, 1, "Authenticated already")
 	case s.tx != nil:

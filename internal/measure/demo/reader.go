@@ -20,8 +20,8 @@ import (
 // terminated is the SQLSTATE that a session gets for its farewell (admin_shutdown).
 const terminated = "57P01"
 
-// readers are the sessions that the queue monitor starts while messages wait: they run the receive procedure. No other part starts any. It
-// is the observer of the engine that does.
+// readers are the sessions that the queue monitor starts while messages wait: they run the receive procedure. No other part starts any. The
+// type is the observer of the engine that starts them.
 type readers struct {
 	db *database
 	// fail ends the run.

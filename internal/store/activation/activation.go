@@ -11,8 +11,8 @@ import (
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
-// The questions of a daemon to a database, and its reports to it. It has to be the owner of the schema, a member of that role, or a
-// superuser. Statements that change something carry the daemon's term, and are refused when that is over.
+// The questions of a daemon to a database, and its reports to it. The role of the daemon has to be the owner of the schema, a member of
+// that role, or a superuser. Statements that change something carry the daemon's term, and are refused when that is over.
 
 // Lead renews the lease of the daemon that holds a term, or takes over when nobody leads; term is 0 for a daemon that has
 // not led yet. Databases is how many the daemon serves, this one among them, or 0 when that is not known. It returns the term to use

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
-// The questions of a daemon to a database about the security of dialogs. It holds the secrets; the database knows who is who.
+// The questions of a daemon to a database about the security of dialogs. The daemon holds the secrets; the database knows who is who.
 
 // SecurityMode reports how a dialog is secured.
 type SecurityMode string

@@ -21,7 +21,7 @@ from (values
   ('receive.empty', 'receive', null, 'The source was empty.', 'Have the location pass or remove what is empty.'),
   ('receive.too-large', 'receive', null, 'The message is larger than the location allows.',
     'Raise the limit of the location, or have the sender split it.'),
-  ('receive.unauthenticated', 'receive', null, 'Who sent it could not be told.',
+  ('receive.unauthenticated', 'receive', null, 'Its sender could not be identified.',
     'Give the sender a key that the location accepts.'),
   ('receive.killed', 'receive', null, 'Hosts have died of the message again and again.',
     'Save it, find out why, and resubmit it.'),

@@ -1,9 +1,9 @@
 -- Keys of an order: holding one whose head failed, moving what comes behind it, letting it go.
 --
 -- Invariants, and what keeps each:
---   nothing of a held key is sent from the shared lane   who claims moves it, and holds the row of the key meanwhile
---   what is moved stands behind what was moved before   one lease of a shared lane is out at a time
---   a key is let go only when its lane is empty   that is found under a lock on its row, which excludes who moves
+--   nothing of a held key is sent from the shared lane   the claim moves it, and holds the row of the key meanwhile
+--   moved items stand behind those that were moved before   one lease of a shared lane is out at a time
+--   a key is let go only when its lane is empty   that is found under a lock on its row, which excludes moving claims
 -- Locks: the row of _p_held_key, then lanes of the store.
 
 create function parley_flow._p_shared_lane(lane text) returns boolean

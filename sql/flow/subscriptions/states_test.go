@@ -9,8 +9,8 @@ import (
 	"github.com/parley-broker/parley/internal/sqltest"
 )
 
-// Whatever operators do to a port, what is published while it is enlisted is sent once, in order, while it is started; what is published
-// while it is bound is suspended, and resumed when it is enlisted.
+// Operators may give a port any states. A message that is published while the port is enlisted is sent once, in order, while it is started.
+// A message that is published while it is bound is suspended, and resumed when it is enlisted.
 func TestStatesOfPortsModel(t *testing.T) {
 	t.Parallel()
 	f := sqltest.NewFlow(t)

@@ -221,7 +221,7 @@ begin
       lane = case when r.message_id = v_suspects.id and r.lane = v_suspects.lane then 'POISON/-/-' else r.lane end
     where r.deaths > 0 and (_p_count_deaths.system = 'mail_service') = (r.lane like 'SERVICE/%');
     perform parley_mail._p_set_aside(array[v_suspects.id], format(
-      'Who delivered it to %s has died %s.', v_suspects.lane,
+      'The daemon that delivered it to %s has died %s.', v_suspects.lane,
       case when v_suspects.deaths > 1 then 'three times' else 'twice' end
     ));
     return;

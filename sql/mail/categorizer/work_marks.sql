@@ -1,17 +1,17 @@
 -- The deaths of processes, backends and servers that a message may have caused (spec mail 5).
 --
--- Before messages are categorized, a row that names them is committed; the transaction that categorizes them removes
--- it. So whoever dies in between leaves the row, whatever became of the transaction. It is held by a row lock while
--- somebody works on it, so that a row without a lock, that is not quite new, is one that somebody has died of or lost.
+-- Before a daemon categorizes messages it commits a row that names them. The transaction that categorizes them removes
+-- the row. So a daemon that dies in between leaves the row, whatever became of the transaction. The daemon
+-- locks the row while it works on it. A row that is not quite new and has no lock was therefore left by a dead daemon.
 --
 -- 1. _p_begin_categorizing   takes from the submission queue, writes a row; commit
--- 2. _p_categorize_begun     categorizes what a row names, removes the row; commit
+-- 2. _p_categorize_begun     categorizes the messages of a row, removes the row; commit
 --
--- A row that was left is divided: each message gets one of its own, with one death, and is worked on alone, one at a
--- time in the whole database, so that at the second death there is no doubt of which. Then it is poison. A message that
--- was only in bad company is categorized, and its row goes with its deaths. A row of more than a hundred messages, as
--- of a batch that was submitted at once, is divided into hundreds first: poison among them costs a third death, and not
--- an hour.
+-- A row that was left is divided: each message gets a row of its own, with one death. These are worked on alone, one at
+-- a time in the whole database, so that the second death leaves no doubt which message is poison. A message that was
+-- only in bad company is categorized, and its row goes with its deaths. A row of more than a hundred messages, as of a
+-- batch that was submitted at once, is divided into hundreds first: poison among them costs a third death, and not an
+-- hour.
 -- Locks: the row, for update, skip locked; that of _p_turn while a row that was left is taken.
 -- Cost: an insert, a delete and a commit for a batch.
 
@@ -23,8 +23,8 @@ create table parley_mail._p_categorizing (
 );
 
 comment on table parley_mail._p_categorizing is
-'Messages that are taken from the submission queue and not categorized yet. deaths: how often somebody died who worked
-on them; begun_at: null while nobody does.';
+'Messages that are taken from the submission queue and not categorized yet. deaths: how often a daemon died that worked
+on them; begun_at: null while none does.';
 
 create function parley_mail._p_divide_lost_runs() returns integer
 language plpgsql
@@ -60,7 +60,7 @@ begin
     );
   end loop;
   if v_poison <> '{}' then
-    perform parley_mail._p_set_aside(v_poison, 'Who categorized it has died twice.');
+    perform parley_mail._p_set_aside(v_poison, 'The daemon that categorized it has died twice.');
   end if;
   return v_lost;
 end

@@ -65,7 +65,7 @@ declare
   v_dead record;
   v_done integer := 0;
 begin
-  -- A batch that was rolled back again and again while it was categorized. It may have been there by chance when
+  -- A batch that was rolled back again and again while it was categorized. A message may have been there by chance when
   -- servers were killed, and a large batch is one item: each message is tried by itself, and the one that is to blame
   -- set aside.
   for v_dead in

@@ -67,7 +67,7 @@ func TestMessageOfWhichTwoCategorizersDieIsPoison(t *testing.T) {
 	for range 2 {
 		b.Exec(categorize, begun(b))
 	}
-	sqltest.Equal(b.Session, fmt.Sprint(poison, " SUSPENDED Who categorized it has died twice."), `
+	sqltest.Equal(b.Session, fmt.Sprint(poison, " SUSPENDED The daemon that categorized it has died twice."), `
 		select message_id || ' ' || status || ' ' || last_error from parley_mail.messages where queue = 'POISON/-/-'`)
 	sqltest.Equal(b.Session, 2, "select count(*)::int from parley_mail._p_recipient")
 	sqltest.Equal(b.Session, 0, "select count(*)::int from parley_mail._p_categorizing")
@@ -241,7 +241,7 @@ func TestMessageOfWhichTwoSendersDieIsPoison(t *testing.T) {
 	fresh := claimOne()
 	b.Outcomes(fresh, "DELIVERED")
 	lose("true")
-	sqltest.Equal(b.Session, fmt.Sprintf("%d SUSPENDED Who delivered it to %s has died twice.", suspect.Message, suspect.Lane), `
+	sqltest.Equal(b.Session, fmt.Sprintf("%d SUSPENDED The daemon that delivered it to %s has died twice.", suspect.Message, suspect.Lane), `
 		select message_id || ' ' || status || ' ' || last_error from parley_mail.messages where queue = 'POISON/-/-'`)
 	sqltest.Equal(b.Session, "0", "select string_agg(distinct deaths::text, ' ') from parley_mail._p_recipient")
 	sqltest.Equal(b.Session, 1, "select count(*)::int from parley_mail.tracking where event_id = 'POISONMESSAGE'")

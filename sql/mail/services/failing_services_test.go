@@ -42,7 +42,7 @@ func TestBindingThatFailsHoldsUpNoOther(t *testing.T) {
 	b.Deliver(1)
 	sqltest.Equal(b.Session, "0,1 t", `
 		select string_agg(concat_ws(' ', attempts, last_text like '%lock timeout%'), ',' order by attempts) from parley_mail.waiting_recipients`)
-	sqltest.Equal(b.Session, "What it delivers to is locked.", "select last_error from parley_mail.queues where queue = 'SERVICE/inbox/-'")
+	sqltest.Equal(b.Session, "The target of the delivery is locked.", "select last_error from parley_mail.queues where queue = 'SERVICE/inbox/-'")
 	sqltest.Equal(b.Session, "0", "show lock_timeout")
 	send("box", "good")
 	b.Exec("select parley_mail._p_categorize()")

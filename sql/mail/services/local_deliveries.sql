@@ -137,7 +137,7 @@ begin
       ), 0);
     elsif v_state = '55P03' then
       v_locked := v_locked || v_item.lane;
-      v_reasons := v_reasons || 'What it delivers to is locked.'::text;
+      v_reasons := v_reasons || 'The target of the delivery is locked.'::text;
     end if;
     v_subjects := v_subjects || v_item.subject;
   end loop;

@@ -2,8 +2,8 @@
 --
 -- Work is claimed under a lease, in a transaction of its own, and done and completed in one. Either the message is sent
 -- or the row inserted, the recipient is delivered and the event recorded, or nothing of it. So it is delivered exactly
--- once, whoever dies when; what somebody dies of twice is poison (services/local_deliveries.sql). A message that one
--- binding refuses is tried again by itself.
+-- once, whenever a daemon dies. A message of which daemons die twice is poison (services/local_deliveries.sql). A
+-- message that one binding refuses is tried again by itself.
 
 create function parley_mail._p_conversation_key(conversation_key text, recipient text, payload jsonb) returns text
 language sql immutable

@@ -51,8 +51,8 @@ func TestReturnPathNamesTheRecipientWhereItCan(t *testing.T) {
 	}
 }
 
-// A message in hand has a return path for each recipient, but where a group redirects reports. It names the address to which the sender
-// wrote, which he knows, and not that to which we were led from there. Each report goes to the return path.
+// A message in hand has a return path for each recipient, but where a group redirects reports. The path names the address to which the
+// sender wrote, which he knows, and not that to which we were led from there. Each report goes to the return path.
 func TestEachRecipientHasAReturnPathWhereThatIsAsked(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewMail(t)

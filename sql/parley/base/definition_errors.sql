@@ -167,7 +167,7 @@ from (values
     'The broker itself sends messages of this type, on every conversation, whatever its contract says.',
     'Leave it out of the contract; end_conversation and begin_conversation_timer bring such messages about.'),
   (9717, 'notification', 'queue "%1$s" has a QUEUE_ACTIVATION event notification',
-    'Whoever receives the notifications starts the readers.',
+    'The receiver of the notifications starts the readers.',
     'Drop the notification first: select parley.drop_event_notification(name, queue); see parley.event_notifications.'),
   (9718, 'internal', 'queue "%1$s" has internal activation', 'Procedure %2$s is run for its messages.',
     'Switch it off first: select parley.alter_queue(%1$L, activation => false);'),

@@ -1,13 +1,13 @@
--- Oids of roles: how the broker's rows say who owns what, who was granted what, and as whom something is done.
+-- Oids of roles: the broker's rows name the owner of an object, the grantee of a right, and the role that runs work.
 --
--- The broker asks pg_has_role with each message, so its rows have oids. An oid is a number of one server: where a dump
--- is restored it is nobody's, or that of somebody else. So each role that stands in such a column has a number, with
--- its name (base/role_numbers.sql). Where the database comes to live, one statement fills in the secret without which
--- no call is answered (base/roles.sql), when a restore or an operator runs it. The same statement replaces the oids of
--- the columns by those of the names.
--- A role that there is not gets an oid from the upper end, which no server ever gives: nobody has what was its. When a
--- role of that name is made, and followed or given a number, it has it, as with mail. The objects and rights of a role
--- that had been dropped, or never had a number, become nobody's for good.
+-- The broker asks pg_has_role with each message, so its rows have oids. An oid is a number of one server: in a restored
+-- dump it is the oid of no role, or of another one. So each role in such a column also has a number, with its name
+-- (base/role_numbers.sql). Where the database comes to live, one statement fills in the secret without which no call is
+-- answered (base/roles.sql), when a restore or an operator runs it. The same statement replaces the oids of the columns
+-- by those that the names have there.
+-- A role that the new server lacks gets an oid from the upper end, which no server ever gives, so no other role has its
+-- objects and rights. When a role of that name is made there, and is followed or given a number, it has them, as with
+-- mail. The objects and rights of a role that had been dropped, or never had a number, become nobody's for good.
 --
 -- The columns are those of the domain parley._p_role_oid, found in the catalog, so none can be forgotten. They are no
 -- regrole: COPY of one fails where one role is missing, and takes all rows with it.

@@ -1,10 +1,10 @@
 -- SEND and END when the far side is in another database.
 --
 -- A conversation is bound to a destination when its first message finds a route. From then on it takes the short way of
--- SEND. As long as it is not bound, what it sends waits in _p_transmission, and whoever sends holds its row FOR NO KEY
--- UPDATE, so that what was delayed is put on the lane before anything else gets there (keeps S4). A conversation that
--- has to leave its lane (its far side cannot take from it, its route has changed, it has ended from the other side) is
--- locked FOR UPDATE, which waits for its senders; whoever may not wait passes it by.
+-- SEND. Until then its messages wait in _p_transmission, and each sender holds the endpoint's row FOR NO KEY UPDATE: so
+-- delayed messages reach the lane before any later one (keeps S4). A conversation has to leave its lane when its far
+-- side cannot take from it, its route has changed, or the other side has ended it. Then its row is locked FOR UPDATE,
+-- which waits for its senders; a session that may not wait passes the conversation by.
 
 create function parley._p_put_out(
   endpoint parley._p_endpoint, message_type_id integer, bodies bytea[], trace_context text default null

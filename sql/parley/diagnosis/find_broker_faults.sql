@@ -43,7 +43,7 @@ as $$
     'rights-lost', 'schema', 'parley',
     case
       when has_schema_privilege('public', 'parley', 'usage') is not true
-        then 'Nobody but the owner may use the schema parley.'
+        then 'Only the owner may use the schema parley.'
       else format('Everybody may call private functions, %s of them.', p.functions)
     end,
     null::timestamptz,

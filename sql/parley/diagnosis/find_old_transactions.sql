@@ -26,7 +26,7 @@ as $$
   union all
   select 'old-slot', 'replication slot', s.slot_name::text,
     format(
-      'Nobody uses it, and it keeps what was dead %s transactions ago from being removed.',
+      'No client uses it, and it keeps rows that died %s transactions ago from being removed.',
       age(coalesce(s.xmin, s.catalog_xmin))
     ),
     null,

@@ -15,7 +15,7 @@ as $$
       'A transaction at this level does not see what others commit meanwhile: RECEIVE and TAKE never wait, leave no '
         || 'hints to others and fail with 40001, and what needs READ COMMITTED is refused.'),
     ('default_transaction_read_only', '^(off|false|no|0)$', 'read-only-default',
-      'Whoever does not begin READ WRITE can neither send nor receive; the daemon waits until it is off.'),
+      'A session that does not begin READ WRITE can neither send nor receive; the daemon waits until it is off.'),
     ('idle_session_timeout', '^0$', 'time-out-short',
       'It ends sessions that listen for messages; those of the Go package and the daemon are spared.'),
     ('statement_timeout', '^0$', 'time-out',

@@ -1,6 +1,6 @@
 -- The sender of a message from another broker, and in whose name he may speak.
 --
--- An identity is what the daemon has seen proven: "certificate:" and the fingerprint of whoever has signed a secured
+-- An identity is the proof that the daemon has seen: "certificate:" and the fingerprint of the signer of a secured
 -- dialog, "peer:" and the fingerprint of the key at the other end of the link, with " named " and a name where an
 -- authority vouches for it, "" for nobody. Between databases of one server it is "role:", the oid of the sender's
 -- database, the oid of the owner of its schema parley, and the owner of the sending service, with blanks between. Both
@@ -10,9 +10,9 @@
 -- peer that is revoked or expired is not taken at all: _p_refusal_of_identity says so before anything is judged. An
 -- expired key must not end conversations; what it sent waits at the sender until the key is changed.
 --
--- In whose name a sender may speak: what trust_peer, alter_peer or a pairing says counts first. Of a broker of which
--- nobody has said anything the first one who speaks in its name is recorded (_p_peer_broker), and no other may from
--- then on: neither write into its conversations nor shut it out with a newer epoch. A peer may have any number of
+-- In whose name a sender may speak: the word of trust_peer, alter_peer or a pairing counts first. For a broker of which
+-- none of these has spoken, the first peer that speaks in its name is recorded (_p_peer_broker). From then on no other
+-- peer may write into its conversations or shut it out with a newer epoch. A peer may have any number of
 -- brokers, as its daemon serves any number of databases. Forwarders speak for all, and are recorded for none. A
 -- broker that is let in by a certificate authority alone is recorded under the name in its certificate
 -- ("peer:FINGERPRINT named NAME").

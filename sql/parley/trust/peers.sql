@@ -3,11 +3,11 @@
 --
 -- A peer is known by the fingerprint of its public key: the SHA-256 of the SubjectPublicKeyInfo, in hex. It may have
 -- several, so that the key can be changed while the old one is in use. A peer is mapped to a role of this database,
--- whose grants count for what it sends; without a role only what is granted to PUBLIC counts. A revoked peer stays in
+-- whose grants count for its messages; without a role only grants to PUBLIC count. A revoked peer stays in
 -- the list, so that neither a certificate authority nor a successor of its key lets it in again.
 -- The daemon reads the list and decides on links; the functions in trust/identities.sql
 -- decide on what arrives over them.
--- Locks: the peer's row. Everything that changes it notifies the daemons. Cost: none for who sends or receives.
+-- Locks: the peer's row. Everything that changes it notifies the daemons. Cost: none for senders and readers.
 
 create table parley._p_peer (
   peer_id integer primary key,
@@ -27,7 +27,7 @@ create trigger _p_number_roles after insert or update of role on parley._p_peer
 for each row execute function parley._p_number_roles('role');
 comment on column parley._p_peer.role is 'Role whose grants count for what the peer sends; null: only PUBLIC.';
 comment on column parley._p_peer.address is
-'Where it listens: at this address nobody else may answer. Null when it is not known.';
+'Where it listens: at this address no other broker may answer. Null when it is not known.';
 comment on column parley._p_peer.broker_instances is
 'Brokers in whose name this peer alone, and forwarders, may speak, as an operator or a pairing has
 said; see also _p_peer_broker.';

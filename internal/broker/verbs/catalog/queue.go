@@ -148,7 +148,7 @@ func newQueueSwitchCommand(a *verb.App, name string, on bool) *cobra.Command {
 	} else {
 		cmd.Short = "Let nothing be received from a queue"
 		cmd.Long = "Let nothing be received from a queue (ALTER QUEUE ... WITH STATUS = OFF).\n" +
-			"What is sent to it waits with its senders; nothing is lost."
+			"Messages that are sent to it wait with their senders; nothing is lost."
 	}
 	a.CompleteArgument(cmd, verb.CompleteQueues, 1)
 	return cmd

@@ -32,7 +32,7 @@ func invitePeer(a *verb.App, cmd *cobra.Command, f pairFlags) error {
 	if a.JSON {
 		return verb.EncodeJSON(cmd.OutOrStdout(), map[string]any{"token": token, "valid_seconds": int(f.validFor / time.Second)})
 	}
-	fmt.Fprintf(a.Stderr, "Whoever has this token is trusted, once, within %s. At the other side: parley pair %s --token TOKEN\n",
+	fmt.Fprintf(a.Stderr, "A broker with this token is trusted, once, within %s. At the other side: parley pair %s --token TOKEN\n",
 		f.validFor, whereToCall(ctx, conn))
 	_, err = fmt.Fprintln(cmd.OutOrStdout(), token)
 	return err
