@@ -86,6 +86,18 @@ func TestEachRecipientHasAResult(t *testing.T) {
 			want: "deferred 4.3.0, deferred 4.3.0, deferred 4.3.0",
 		},
 		{
+			name: "a yes to DATA is none", replies: map[string]string{"DATA": "250 2.0.0 ok"},
+			want: "deferred 4.5.0, deferred 4.5.0, deferred 4.5.0",
+		},
+		{
+			name: "a recipient is neither taken nor refused", replies: map[string]string{"RCPT TO:<b@": "300 3.0.0 well"}, messages: 1,
+			want: "delivered 2.0.0, deferred 4.5.0, delivered 2.0.0",
+		},
+		{
+			name: "a message is neither taken nor refused", replies: map[string]string{".": "354 3.0.0 go on"}, messages: 1,
+			want: "deferred 4.5.0, deferred 4.5.0, deferred 4.5.0",
+		},
+		{
 			name: "the host closes with 421", replies: map[string]string{"RCPT TO:<b@": "421 4.3.2 closing"}, broken: true,
 			want: "deferred 4.4.2, deferred 4.3.2, deferred 4.4.2",
 		},

@@ -81,6 +81,10 @@ func unreached(address string, err error) error {
 	return &unreachedError{address, err}
 }
 
+// outOfTurn is the status of a reply that says neither yes nor no where one of them is asked for: another status of the protocol. A wait
+// has a status of class 4 (RFC 3463 section 2).
+const outOfTurn = "4.5.0"
+
 // resultOf reads a reply.
 func resultOf(host string, answered reply) Result {
 	result := Result{Code: answered.code, Enhanced: answered.enhanced(), Text: answered.text(), Host: host}
@@ -89,6 +93,9 @@ func resultOf(host string, answered reply) Result {
 		result.Class = Delivered
 	case 5:
 		result.Class = Failed
+	case 4:
+	default:
+		result.Enhanced = outOfTurn
 	}
 	result.HostFailed = answered.code == 421
 	return result

@@ -196,7 +196,7 @@ func (c *Connection) transaction(ctx context.Context, message Message, left []in
 		for _, i := range accepted {
 			results[i] = resultOfMessage(c.target.Host, data)
 			if data.code/100 == 2 {
-				results[i].Class = Deferred
+				results[i].Class, results[i].Enhanced = Deferred, outOfTurn
 			}
 		}
 		c.broken = c.broken || data.code == 421
