@@ -55,6 +55,21 @@ $$;
 comment on function parley_mail._p_shown_message(parley_mail._p_waiting_item) is
 'Gives what parley_mail.messages shows of a message in a queue, but its recipients, for conditions on it.';
 
+create function parley_mail._p_shown_attempts(item parley_mail._p_waiting_item) returns integer
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select greatest(item.attempts, (
+    select max(r.attempts)
+    from parley_mail._p_recipient as r
+    where r.message_id = item.message_id and r.lane = item.queue
+  ))
+$$;
+
+comment on function parley_mail._p_shown_attempts(parley_mail._p_waiting_item) is
+'Gives the attempts that parley_mail.messages shows of a message in a queue: an item that was held or given back counts
+none of its own.';
+
 create function parley_mail._p_matching(filter jsonb, operation text, top integer)
 returns setof parley_mail._p_waiting_item
 language plpgsql stable
@@ -89,7 +104,7 @@ begin
     and (v_is.priority is null or m.priority = v_is.priority)
     and (v_is.before is null or m.received_at < v_is.before)
     and (v_is.larger is null or m.size > v_is.larger)
-    and (v_is.attempts is null or w.attempts >= v_is.attempts)
+    and (v_is.attempts is null or parley_mail._p_shown_attempts(w) >= v_is.attempts)
     and (v_is.error is null or e.error like v_is.error escape '!')
     and (
       v_is.conditions is null and v_not.conditions is null
@@ -115,7 +130,7 @@ begin
     and (v_not.priority is null or m.priority <> v_not.priority)
     and (v_not.before is null or m.received_at >= v_not.before)
     and (v_not.larger is null or m.size <= v_not.larger)
-    and (v_not.attempts is null or w.attempts < v_not.attempts)
+    and (v_not.attempts is null or parley_mail._p_shown_attempts(w) < v_not.attempts)
     and (v_not.error is null or coalesce(e.error not like v_not.error escape '!', true))
     and (
       v_not.recipient is null
