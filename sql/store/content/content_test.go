@@ -210,3 +210,32 @@ func TestAGenerationThatIsInUseStaysUnlocked(t *testing.T) {
 	user.Rollback()
 	sqltest.Equal(b.Session, true, "select parley_store._p_truncate_generation(1::smallint)")
 }
+
+// Of the bodies that are left in an old generation a hundredth of what is checked is moved at a time, and one at least.
+func TestStragglersAreMovedByTheHundredth(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewStore(t)
+	for holder := range 5 {
+		b.PutContent(holder+1, 9000)
+	}
+	b.Exec("select parley_store.collect_content(1000, '0 seconds')")
+	const moved = "select moved from parley_store.collect_content($1, '1 hour', '0 seconds')"
+	sqltest.Equal(b.Session, 1, moved, 1)
+	sqltest.Equal(b.Session, 3, moved, 399)
+	sqltest.Equal(b.Session, 1, moved, 200)
+}
+
+// A generation is held by who has a lock on it, and not by who has one on something else, or in another database.
+func TestAGenerationIsHeldByWhoReadsIt(t *testing.T) {
+	t.Parallel()
+	b, another := sqltest.NewStore(t), sqltest.NewStore(t)
+	b.PutContent(1, 9000)
+	b.Exec("select parley_store.collect_content(1000, '0 seconds')")
+	b.Exec("select parley_store.release_content('mail', array[1])")
+	elsewhere, beside, holder := another.Begin(), b.Begin(), b.Begin()
+	elsewhere.Exec("lock table parley_store._p_content_chunk_1 in access share mode")
+	beside.Exec("lock table parley_store._p_content_chunk_2, parley_store.held_generations in access share mode")
+	sqltest.Equal(b.Session, 0, "select count(*)::int from parley_store.held_generations")
+	holder.Exec("lock table parley_store._p_content_chunk_1 in access share mode")
+	sqltest.Equal(b.Session, sqltest.Value[int32](holder, "select pg_backend_pid()"), "select pid from parley_store.held_generations")
+}

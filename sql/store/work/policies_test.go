@@ -64,6 +64,30 @@ func TestPoliciesOutOfBoundsAreRefused(t *testing.T) {
 	sqltest.Equal(b.Session, 1, "select count(*)::int from parley_store.retry_policies")
 }
 
+// The ends of what a policy may say are still allowed: as many steps, attempts and intervals as docs and comments name.
+func TestPoliciesAtTheirBoundsAreTaken(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewStore(t)
+	for _, policy := range []string{
+		"'p', 'steps', '1 second'", "'p', 'steps', '20 days'", "'p', 'steps', '10 min', jitter => 0", "'p', 'steps', '10 min', jitter => 0.5",
+		"'p', 'steps', '10 min', expires_after => '5 seconds'", "'p', 'steps', '10 min', expires_after => '90 days'",
+		"'p', 'steps', '10 min', notice_after => '1 second'", "'p', 'steps', '10 min', notice_after => '30 days'",
+		"'p', 'steps', '10 min', array_fill(1, array[10]), array_fill(interval '1 second', array[10])",
+		"'p', 'steps', '10 min', '{0,15}', '{1 s,12 hours}', notice_after => '180 hours 1 s'",
+		"'p', 'exponential', '1 s', first_interval => '1 s', factor => 1", "'p', 'exponential', '20 days', first_interval => '20 days', factor => 10",
+	} {
+		b.Exec("select parley_store.set_retry_policy(" + policy + ")")
+	}
+	for _, policy := range []string{
+		"'p', 'steps', '10 min', array_fill(1, array[11]), array_fill(interval '1 second', array[11])", "'p', 'steps', '10 min', '{1}', '{999 ms}'",
+		"'p', 'steps', '10 min', '{1}', '{12 hours 1 ms}', notice_after => '2 days'", "'p', 'steps', '10 min', '{0,15}', '{1 s,12 hours}', notice_after => '180 hours'",
+		"'p', 'steps', '10 min', notice_after => '999 ms'", "'p', 'exponential', '10 min', first_interval => '999 ms', factor => 2",
+		"'p', 'exponential', '10 min', first_interval => '1 min', factor => 10.1",
+	} {
+		b.Fails("PS007", "select parley_store.set_retry_policy("+policy+")")
+	}
+}
+
 func TestTrackingIsKeptByDay(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewStore(t)

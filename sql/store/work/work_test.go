@@ -174,3 +174,22 @@ func TestWorkIsClaimedOnceByManyAtOnce(t *testing.T) {
 		t.Errorf("%d items were claimed, want each of %d once", len(got), putters*items)
 	}
 }
+
+// The mark of a priority says what is left of that one: what waits behind others stays behind, and a claim does not pass by it again and
+// again. An old snapshot does not show what is there, and leaves the mark as it is.
+func TestMarkOfAPriorityCountsItsOwnItems(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewStore(t)
+	b.Exec("select parley_store.put_work('mail', array['a'], array[1], priority => 1)")
+	b.PutWork("a", 2, 3)
+	b.RequireClaimed(b.Claim("a", 1), []int64{2})
+	const marks = "select count(*)::int from parley_store._p_lane_mark"
+	old := b.Begin(pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	old.Exec(renewMarks)
+	sqltest.Equal(old, 0, marks)
+	old.Rollback()
+	b.Exec(renewMarks)
+	sqltest.Equal(b.Session, 1, marks)
+	sqltest.Equal(b.Session, int64(3), `select i.subject from parley_store._p_lane_mark as m join parley_store._p_item as i
+		on i.lane_id = m.lane_id and (i.put_by, i.item_id) = (m.from_xact, m.from_item)`)
+}
