@@ -259,3 +259,11 @@ func TestAcceptedMessagesAreStoredOnce(t *testing.T) {
 			cross join parley_mail._p_read_body(m.content_id, m.message_id, 0, 100) as c where m.sender in ('y@example.com', 'z@example.com')
 			group by m.sender) as r`)
 }
+
+// A batch that is categorized one by one counts as it would together.
+func TestCountsOfBatchesAreAdded(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewMail(t)
+	sqltest.Equal(b.Session, "(11,22,33,44,55,66,77,88,99)", `select parley_mail._p_sum((1, 2, 3, 4, 5, 6, 7, 8, 9)::parley_mail._p_categorizer_counts,
+		(10, 20, 30, 40, 50, 60, 70, 80, 90)::parley_mail._p_categorizer_counts)::text`)
+}

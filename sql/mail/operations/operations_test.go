@@ -148,28 +148,6 @@ func TestMessagesAreCategorizedAnew(t *testing.T) {
 			select event_id, count(*) as n from parley_mail.tracking where event_id in ('SUBMIT', 'RESUBMIT') group by 1) as e`)
 }
 
-func TestHeldDomainsWait(t *testing.T) {
-	t.Parallel()
-	b := sqltest.NewMail(t)
-	sqltest.Equal(b.Session, true, "select parley_mail.hold_domain('Example.COM', 'their host is moving')")
-	id := b.Sent("a", "x@example.com")
-	sqltest.Equal(b.Session, "SUSPENDED domain held: example.com", "select status || ' ' || suspended_for from parley_store.lanes where lane = 'DNS/internet/example.com'")
-	if got := b.StatusOf(id); got != "DNS READY" {
-		t.Errorf("held: %s", got)
-	}
-	if claims := b.ClaimMail(10, 10); len(claims) > 0 {
-		t.Errorf("claimed %v", claims)
-	}
-	sqltest.Equal(b.Session, "example.com", "select string_agg(domain, ' ') from parley_mail.held_domains")
-	sqltest.Equal(b.Session, true, "select parley_mail.release_domain('example.com')")
-	sqltest.Equal(b.Session, false, "select parley_mail.release_domain('example.com')")
-	if claims := b.ClaimMail(10, 10); len(claims) != 1 {
-		t.Errorf("claimed %v", claims)
-	}
-	b.RefusesMail(6, "select parley_mail.hold_domain(null)")
-	b.RefusesMail(6, "select parley_mail.hold_domain('a/b')")
-}
-
 func TestSuspendedMessagesAreExportedForReplay(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewMail(t)

@@ -109,12 +109,16 @@ func TestMessageWithoutWorkIsFoundAndCategorizedAnew(t *testing.T) {
 	b := sqltest.NewMail(t)
 	id := b.Delivery("DNS/internet/b.example", "", "one@b.example", "two@b.example")
 	b.Exec(`select parley_store.remove_work('mail', '{}')`)
+	// Others of its queue, and itself in another queue, have theirs.
+	b.Delivery("DNS/internet/b.example", "", "three@b.example")
+	b.Exec(`insert into parley_mail._p_recipient (message_id, ordinal, address, lane) values ($1, 3, 'one@c.example', 'DNS/internet/c.example')`, id)
+	b.Exec(`select parley_store.put_work('mail', '{DNS/internet/c.example}', array[$1::bigint])`, id)
 	if found := b.Check("check_broker()"); len(found) != 1 || found[0].ObjectName != "DNS/internet/b.example" {
 		t.Fatalf("found %+v", found)
 	}
 	b.Check("check_broker(repair => true)")
 	b.WaitUntil("select exists (select from parley_mail._p_categorize() where categorized > 0)")
-	if got := b.LeftOf(id); got != "1 message, 2 recipients, 1 items, reports none" {
+	if got := b.LeftOf(id); got != "1 message, 3 recipients, 2 items, reports none" {
 		t.Errorf("left: %s", got)
 	}
 	if found := b.Check("check_broker()"); len(found) != 0 {

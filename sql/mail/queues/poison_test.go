@@ -277,3 +277,25 @@ func TestMessageOfWhichTwoSendersDieIsPoison(t *testing.T) {
 	lose("true")
 	sqltest.Equal(b.Session, second.Message, "select message_id from parley_mail._p_recipient where lane = 'POISON/-/-'")
 }
+
+// A message is as suspect as the worst of its recipients in a queue: one of whom two daemons died is not begun beside another suspect.
+func TestSuspectIsAsBadAsTheWorstOfItsRecipients(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewMail(t)
+	for _, c := range []struct{ worst, claimed int }{{2, 0}, {1, 1}} {
+		first := b.Delivery("DNS/internet/b.example", "", "x@b.example")
+		b.Exec("update parley_mail._p_recipient set deaths = 1")
+		if batch := b.ClaimMail(1, 1); len(batch) != 1 || batch[0].Message != first {
+			t.Fatalf("claimed %v", batch)
+		}
+		b.Exec("update parley_store._p_lease set claimed_at = claimed_at - interval '4 seconds'")
+		second := b.Delivery("DNS/internet/c.example", "", "one@c.example", "two@c.example")
+		b.Exec("update parley_mail._p_recipient set deaths = case ordinal when 1 then $2 else 0 end where message_id = $1", second, c.worst)
+		if batch := b.ClaimMail(1, 1); len(batch) != c.claimed {
+			t.Errorf("beside one with a death, of one with %d are claimed %v", c.worst, batch)
+		}
+		b.Exec("delete from parley_mail._p_recipient")
+		b.Exec("update parley_store._p_lease set until = now() - interval '1 second'")
+		b.Exec("select parley_store.expire_leases(), parley_store.remove_work('mail', '{}')")
+	}
+}

@@ -88,7 +88,22 @@ func TestRetryPolicyIsThatOfTheConnectorTheStoreOrARule(t *testing.T) {
 	b.Exec(`select parley_mail.alter_object('send connector', 'internet', '{"max_connections_per_domain": 3, "retry_policy": null}')`)
 	b.Exec(`select parley_mail._p_maintain()`)
 	sqltest.Equal(b.Session, "default 3 3", `select concat_ws(' ', retry_policy, lease_max, lease_start) from parley_store.lanes where lane = 'DNS/internet/b.example'`)
-	b.RefusesMail(3, `select parley_mail.alter_object('send connector', 'internet', '{"retry_rules": [{"status": "5.1", "policy": "quick"}]}')`)
+	for rule, allowed := range map[string]bool{
+		`{"status": "5.1", "policy": "quick"}`: false, `{"status": "4.1.", "policy": "quick"}`: false, `{"status": "4.2.1000", "policy": "quick"}`: false,
+		`{"status": "4", "policy": "quick"}`: true, `{"status": "4.999.999", "policy": "quick"}`: true, `{"policy": ""}`: false, `{}`: false,
+		`{"priority": "urgent", "policy": "quick"}`: false, `{"priority": "low", "policy": "quick"}`: true, `{"hour": 3, "policy": "quick"}`: false,
+		`{"unknown": "hold"}`: true, `{"unknown": "WAIT"}`: false, `{"unknown": "HOLD", "status": "4.2"}`: false, `{"unknown": "HOLD", "priority": "LOW"}`: false,
+		`{"unknown": "HOLD", "policy": ""}`: false, `{"unknown": "HOLD", "policy": "quick"}`: true, `null`: false,
+	} {
+		tx := b.Begin()
+		set := `select parley_mail.alter_object('send connector', 'internet', jsonb_build_object('retry_rules', jsonb_build_array($1::jsonb)))`
+		if allowed {
+			tx.Exec(set, rule)
+		} else {
+			tx.RefusesMail(3, set, rule)
+		}
+		tx.Rollback()
+	}
 }
 
 // Hosts that do not know a sender yet defer him, and take him some minutes later: so the first interval is short, and one message that is

@@ -206,6 +206,7 @@ func TestWhatCannotBeSubmittedIsRefused(t *testing.T) {
 		arguments string
 	}{
 		{10, "sender => null, recipients => array['x@example.com']"},
+		{10, "'ann!x', array['x@example.com']"}, // The default domain is for names that are only names.
 		{10, "'ann', '{}'"},
 		{10, "'ann', null"},
 		{10, "'ann', array[null]"},
@@ -229,6 +230,10 @@ func TestWhatCannotBeSubmittedIsRefused(t *testing.T) {
 		shop.RefusesMail(c.number, "select parley_mail.send("+c.arguments+")")
 	}
 	b.RequireSubmitted(0)
+	domainless := b.Begin()
+	domainless.Exec(`select parley_mail.alter_object('organization', 'organization', '{"default_domain": null}')`)
+	domainless.RefusesMail(10, "select parley_mail.send('ann', array['x@example.com'])")
+	domainless.Rollback()
 	b.Exec("select parley.grant('SEND', 'service', '//status', 'public')")
 	shop.Exec("select parley_mail.send('ann', array['x@example.com'], on_status => '//status')")
 }

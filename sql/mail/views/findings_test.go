@@ -38,6 +38,8 @@ func TestDiagnosisFindsWhatIsWrongWithMail(t *testing.T) {
 	sqltest.Equal(b.Session, "parley_mail_submission: parley mail serve", `select string_agg(f.object_name || ': ' || f.cure, ', ')
 		from parley.diagnose_runtime(patience => '0') as f where f.code = 'no-reader'`)
 	report(`{"is_start": true, "level": "NORMAL"}`)
+	sqltest.Equal(b.Session, 0, "select count(*)::int from parley_mail._p_find_daemon_faults()")
+	sqltest.Equal(sqltest.NewBroker(t).Session, 0, "select count(*)::int from parley_mail._p_find_daemon_faults()")
 	if found := find("runtime"); strings.Contains(found, "mail-no-daemon") || strings.Contains(found, "PROBLEM") {
 		t.Errorf("with a daemon there is found:\n%s", found)
 	}
