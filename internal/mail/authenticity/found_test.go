@@ -107,3 +107,21 @@ func TestSenderIsVerifiedBeforeHisMessage(t *testing.T) {
 		}
 	}
 }
+
+// Authors who are written in an odd way are clear where there is one, and where an entry cannot be read nobody knows who they are.
+func TestAuthorsAreThoseOfAFieldThatIsClear(t *testing.T) {
+	t.Parallel()
+	z := zone{}
+	z.put(txt("example.com", "v=spf1 ip4:192.0.2.1 -all"))
+	z.put(txt("_dmarc.example.com", "v=DMARC1; p=reject"))
+	v := &authenticity.Verifier{Resolver: z.resolver(t)}
+	for from, want := range map[string]string{
+		"From: a@example.com\n": "pass", "From: Miller, Eva <a@example.com>\n": "pass", "From: a@example.com, b@example.com\n": "pass",
+		"From: Miller, Eva <a@example.com>, b@example.com\n": "permerror", "From: a@example.com, nonsense\n": "permerror", "From: nonsense, <a@b@c>\n": "permerror",
+		"From: a@example.com\nFrom: a@example.com\n": "permerror", "X: 1\n": "permerror",
+	} {
+		if _, found := verify(t, v, "192.0.2.1", "a@example.com", from+"\n"); found.DMARC != want {
+			t.Errorf("%q: %s, want %s", from, found.DMARC, want)
+		}
+	}
+}

@@ -263,6 +263,8 @@ func TestReportsAreAskedForWhereTheHostKnowsThem(t *testing.T) {
 	}{
 		{[]string{"DSN"}, "rfc822;a+b@b.example", mailFrom + "rfc822;a+2Bb@b.example", false},
 		{[]string{"DSN"}, "utf-8;\u00e4+=\\x@b.example", mailFrom + `utf-8;\x{E4}\x{2B}\x{3D}\x{5C}x@b.example`, false},
+		{[]string{"DSN"}, "rfc822;~\x7f !a@b.example", mailFrom + "rfc822;~+7F+20!a@b.example", false},
+		{[]string{"DSN"}, "utf-8;~\x7f !a@b.example", mailFrom + `utf-8;~\x{7F}\x{20}!a@b.example`, false},
 		{nil, "rfc822;a+b@b.example", "MAIL FROM:<from@a.example>|RCPT TO:<a@b.example>", true},
 	} {
 		message.Recipients[0].Original = c.original

@@ -85,3 +85,30 @@ func TestTransactionHasAsManyRecipientsAsItMay(t *testing.T) {
 		}
 	}
 }
+
+// A host that closes behind the message that it wanted although nobody receives it is asked for nothing more.
+func TestHostThatClosesBehindAnEmptyMessageIsLeft(t *testing.T) {
+	t.Parallel()
+	for reply, usable := range map[string]bool{"421 4.3.2 closing": false, "554 5.5.1 nobody receives it": true, "": true} {
+		h := &host{extensions: []string{"PIPELINING"}, answer: func(line string) string {
+			switch {
+			case strings.HasPrefix(line, "RCPT"):
+				return "550 5.1.1 no"
+			case line == ".0":
+				return reply
+			}
+			return ""
+		}}
+		connection, err := open(t, h, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := outcome(connection.Send(t.Context(), letter("Subject: x\r\n\r\nbody\r\n", "a@b.example"))); got != "failed 5.1.1" {
+			t.Errorf("%q: %s", reply, got)
+		}
+		_, lines := h.received()
+		if hasReset := lines[len(lines)-1] == "RSET"; hasReset != usable || connection.Usable() != usable {
+			t.Errorf("%q: the connection is usable: %v, want %v, after %q", reply, connection.Usable(), usable, lines)
+		}
+	}
+}

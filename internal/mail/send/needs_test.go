@@ -32,6 +32,8 @@ func TestHostThatKnowsNeitherExtensionGetsWhatNeedsNone(t *testing.T) {
 		{name: "one of two needs it", text: plain, to: "\u00e4@b.example,a@b.example", isUTF8: true, extensions: []string{"8BITMIME"}, want: "failed 5.6.7, delivered 2.0.0"},
 		{name: "one of two needs it, as does the header", text: header, to: "\u00e4@b.example,a@b.example", isUTF8: true, extensions: []string{"8BITMIME"}, want: "failed 5.6.9, failed 5.6.9"},
 		{name: "an address that the host can take", text: plain, to: "\u00e4@b.example", extensions: []string{"8BITMIME", "SMTPUTF8"}, want: "delivered 2.0.0"},
+		{name: "the header needs it and the host knows that alone", text: header, isUTF8: true, extensions: []string{"SMTPUTF8"}, want: "delivered 2.0.0", converted: header},
+		{name: "the header needs it, nobody said so, and the host knows that alone", text: header, extensions: []string{"SMTPUTF8"}, want: "delivered 2.0.0", converted: "A: =?utf-8?B?w6Q=?=\r\n\r\nx\r\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -53,7 +55,7 @@ func TestHostThatKnowsNeitherExtensionGetsWhatNeedsNone(t *testing.T) {
 				t.Errorf("what arrived is %q, want %q", messages, c.converted)
 			}
 			hasUTF8 := slices.ContainsFunc(lines, func(line string) bool { return strings.HasSuffix(line, " SMTPUTF8") })
-			if hasUTF8 != (c.name == "an address that the host can take") {
+			if hasUTF8 != (slices.Contains(c.extensions, "SMTPUTF8") && (c.to != "" || c.isUTF8)) {
 				t.Errorf("the host was asked %q", lines)
 			}
 		})

@@ -1,8 +1,10 @@
 package send_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/parley-broker/parley/internal/mail/send"
 )
@@ -41,6 +43,30 @@ func TestEachReturnPathIsATransaction(t *testing.T) {
 		}
 		if len(messages) != 2 || h.sessions != 1 {
 			t.Errorf("%d messages in %d sessions", len(messages), h.sessions)
+		}
+	}
+}
+
+// With return paths of their own, recipients are as many messages to a connection; whom the host cannot be given costs the others none.
+func TestRecipientsWithReturnPathsCountAsMessages(t *testing.T) {
+	t.Parallel()
+	q, r := newQueue(), &road{limits: send.Limits{MessagesEach: 3, Idle: time.Hour}}
+	dispatch(t, q, r)
+	seven, four := slices.Repeat([]send.Recipient{{ReturnPath: "a+b=c@d.example"}}, 7), slices.Repeat([]send.Recipient{{ReturnPath: "a+b=c@d.example"}}, 4)
+	four[1].Address = "left out"
+	opened := 0
+	for i, c := range []struct {
+		hop         string
+		recipients  []send.Recipient
+		connections int
+	}{{"c.example", seven, 3}, {"d.example", four, 1}} {
+		q.batches <- send.Batch{Lease: int64(i + 1), Hop: hopTo("internet", c.hop), Deliveries: []send.Delivery{{
+			Ordinals: make([]int32, len(c.recipients)), Message: send.Message{Recipients: c.recipients},
+		}}}
+		q.await(t, 1)
+		n, results := r.connections()-opened, q.outcomes[i].Results
+		if opened += n; n != c.connections || len(results) != len(c.recipients) {
+			t.Errorf("to %s: %d connections, %d results for %d recipients", c.hop, n, len(results), len(c.recipients))
 		}
 	}
 }
