@@ -182,7 +182,10 @@ func dropQueue(a *verb.App, cmd *cobra.Command, queue string, force bool) error 
 			return verb.EncodeJSON(cmd.OutOrStdout(), droppedQueue{objectChange{"queue", queue, "dropped"}, dropped})
 		}
 		text := fmt.Sprintf("queue %s dropped", verb.OneLine(queue, 0))
-		if dropped > 0 {
+		switch {
+		case dropped == 1:
+			text += " with 1 message"
+		case dropped > 1:
 			text += fmt.Sprintf(" with %d messages", dropped)
 		}
 		_, err = fmt.Fprintln(cmd.OutOrStdout(), text)
