@@ -177,9 +177,9 @@ func contractDiffers(contract, near, far string) Finding {
 	}
 }
 
-// DiagnoseRuntime finds what is wrong just now: what is not read, not delivered, not ended, and who holds it up. With a
-// conversation (its handle, id or group) only what concerns it. Patience is for how long things may last before they are
-// findings; nil means what is usual for each.
+// DiagnoseRuntime finds the faults of the moment: messages that are not read or not delivered, sides that are not ended, and the sessions
+// that hold them up. With a conversation (its handle, id or group) only what concerns it. Patience is for how long things may last before
+// they are findings; nil means what is usual for each.
 //
 // Errors: a [parley.Error] with number 15151 for others than administrators, or [parley.ConversationNotFound].
 func DiagnoseRuntime(ctx context.Context, db parley.DB, conversation *parley.UUID, patience *time.Duration, filter DiagnosisFilter) ([]Finding, error) {

@@ -1,3 +1,3 @@
-// Package operate is for who runs a broker: definitions of queues and services, what is there and who holds it, diagnosis, what failed and
-// what becomes of it, traces.
+// Package operate is for operators of a broker: definitions of queues and services, views of its objects and of the sessions that hold
+// them, diagnosis, failures and their fate, traces.
 package operate

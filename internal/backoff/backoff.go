@@ -28,8 +28,8 @@ var (
 	Serialization = Policy{First: 10 * time.Millisecond, Longest: 80 * time.Millisecond, Jitter: 0.5}
 	// Conversation is for one that the far side could not take in just then, because somebody held it.
 	Conversation = Policy{First: 10 * time.Millisecond, Longest: 250 * time.Millisecond}
-	// EmptyLane is for a destination whose lane was reported to hold something and had nothing to take: a scan may be older than what
-	// another one has done, or somebody holds the rows.
+	// EmptyLane is for a destination whose lane was reported to hold messages and had nothing to take: a scan may be older than the work of
+	// another one, or another session holds the rows.
 	EmptyLane = Policy{First: 2 * time.Millisecond, Longest: 2 * time.Second}
 )
 

@@ -46,8 +46,8 @@ const (
 	ToChange Use = iota
 	// ToUse: it has to be there. A login that has nothing of the database's owner takes it from whoever made it.
 	ToUse
-	// ToDescribe: as ToChange, for who calls nothing of it and reads nothing but its version; to find what others put
-	// into it is what he is there for.
+	// ToDescribe: as ToChange, for a caller that calls nothing of it and reads nothing but its version; it is there to find the objects of
+	// others in it.
 	ToDescribe
 )
 

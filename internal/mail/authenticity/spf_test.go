@@ -92,7 +92,7 @@ func pieces(text string) (all []string) {
 	return append(all, text)
 }
 
-// unlike are the tests of the suite whose outcome depends on what the system's resolver lets through, with what it gives here.
+// unlike are the tests of the suite whose outcome depends on the answers that the system's resolver lets through, with the outcome here.
 var unlike = map[string]string{
 	"macro-mania-in-domain": "fail", // the resolver of Go asks for no address of a name with blanks
 }

@@ -94,7 +94,7 @@ func (s *session) authenticated() {
 	c.server.announce(c.ctx, c, Authenticated)
 }
 
-// errAuthFailed is the reply to whoever cannot prove who he is, whatever the reason.
+// errAuthFailed is the reply to a peer that cannot prove who it is, whatever the reason.
 func (c *connection) errAuthFailed() error {
 	c.server.counters.AuthFailures.Add(1)
 	c.server.Log.Warn("an authentication failed", c.attribute())

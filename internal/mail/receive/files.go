@@ -16,8 +16,8 @@ import (
 // fileMax is how large a file of certificates or of a key may be.
 const fileMax = 1 << 20
 
-// FileError says that a file which the configuration names cannot be used. Its text goes to whoever may see the configuration, who may have
-// named any path of the machine: it says nothing of what is there. The cause is for the log of the daemon.
+// FileError says that a file which the configuration names cannot be used. Its text goes to roles that may see the configuration, who may
+// have named any path of the machine: it says nothing of the files there. The cause is for the log of the daemon.
 type FileError struct {
 	text  string
 	Cause error

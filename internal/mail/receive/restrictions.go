@@ -23,7 +23,7 @@ func stricter[T int | int64](one, other T) T {
 	return one
 }
 
-// messageBytes is how large a message of this peer may be, 0 without a limit: what the connector and the organization say, whichever is
+// messageBytes is the largest message of this peer, 0 without a limit: the limit of the connector or that of the organization, whichever is
 // less.
 func (c *connection) messageBytes() int64 {
 	rights := c.rights()
@@ -37,8 +37,8 @@ func (c *connection) messageBytes() int64 {
 	}
 }
 
-// limitBySender takes what the directory says of a sender of ours who writes from inside, and refuses what is too large already. It says
-// how many recipients he may have instead of the organization, but how large a message may be beside it.
+// limitBySender takes the limits of the directory for a sender of ours who writes from inside, and refuses a message that is too large
+// already. It says how many recipients he may have instead of the organization, but how large a message may be beside it.
 func (t *transaction) limitBySender(isOurs bool) *Reply {
 	c := t.connection
 	t.mostRecipients = c.configuration.Recipients
@@ -120,8 +120,9 @@ func reservedRefusal(domain string) *Reply {
 	return nil
 }
 
-// maySendAs reports whether the peer may name somebody as who wrote or sent a message. A user may by his list, or where he has none under
-// the domains that are ours; a right of the connector takes the place of these. SPF, DKIM and DMARC say it for the domains of others.
+// maySendAs reports whether the peer may name an address as the author or the sender of a message. A user may by his list, or where he has
+// none under the domains that are ours; a right of the connector takes the place of these. SPF, DKIM and DMARC say it for the domains of
+// others.
 func (c *connection) maySendAs(sender message.Address) bool {
 	if c.user == "" || len(c.configuration.Users[c.user].Senders) == 0 && c.rights().Has(AnySender) {
 		return true
@@ -129,7 +130,7 @@ func (c *connection) maySendAs(sender message.Address) bool {
 	return c.configuration.MaySendAs(c.user, sender)
 }
 
-// authorRefusal gives the reply to a message of a user whose header names somebody as whom he may not send.
+// authorRefusal gives the reply to a message of a user whose header names an author or a sender that he may not use.
 func (t *transaction) authorRefusal() *Reply {
 	c := t.connection
 	if c.user == "" || len(c.configuration.Users[c.user].Senders) == 0 && c.rights().Has(AnySender) {

@@ -40,8 +40,8 @@ type Target struct {
 	Source netip.Addr
 	// Certificate gives the certificate for a host that asks for one; nil for none.
 	Certificate func() (*tls.Certificate, error)
-	// Authenticate makes what proves who we are, once the connection is as the policy wants it, of the mechanisms that the host offers;
-	// nil for nothing, and so is what it gives.
+	// Authenticate makes the client of a mechanism that the host offers, by which we prove who we are, once the connection is as the policy
+	// wants it; nil for no authentication, and so is its result.
 	Authenticate func(offered []string) sasl.Client
 	Timeouts     Timeouts
 }

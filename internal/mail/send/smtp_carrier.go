@@ -78,7 +78,7 @@ type SMTPCarrier struct {
 	Connector func(name string) (Connector, bool)
 	// Self is whether a name is one of this host's.
 	Self func(name string) bool
-	// Own is whether somebody who works on the same queues receives at an address: what is sent there comes back. Nil means nobody does.
+	// Own reports whether a daemon of the same queues receives at an address: mail that is sent there comes back. Nil means nobody does.
 	Own func(address netip.AddrPort) bool
 	// Domain is a stricter policy that a domain publishes (MTA-STS), or nil.
 	Domain func(ctx context.Context, domain string) *DomainPolicy

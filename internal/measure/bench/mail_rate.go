@@ -44,8 +44,8 @@ func rateTrials(b *bench, variant string) []trial {
 // steadyCounts are messages that were offered, taken and completed in the second half of a step.
 type steadyCounts struct{ offered, received, completed float64 }
 
-// isStable is whether a relay keeps up: what it receives is what is offered, and what it completes what it receives, within the tolerance
-// and one message of each connection, which is under way.
+// isStable reports whether a relay keeps up. It has to receive at the offered rate, and complete at the rate at which it receives, within
+// the tolerance and one message of each connection, which is under way.
 func (c steadyCounts) isStable(sessions int) bool {
 	least := c.offered*(1-rateTolerance) - float64(sessions)
 	return c.received >= least && c.completed >= least

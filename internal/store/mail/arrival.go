@@ -145,7 +145,7 @@ type Resolved struct {
 const workPatience = 30 * time.Second
 
 // Categorize categorizes messages that wait, at most so many items of the submission queue, and waits for one as long as wait. It is two
-// transactions: the first records on what it works, so that it is known afterwards of what somebody died. db is no transaction.
+// transactions: the first records the messages on which it works, so that a death can be laid to one of them. db is no transaction.
 func Categorize(ctx context.Context, db pgdb.DB, items int, wait time.Duration) (c Categorized, err error) {
 	var begun *int64
 	err = db.QueryRow(ctx, "select parley_mail._p_begin_categorizing($1::integer, $2::integer)", items, wait.Milliseconds()).Scan(&begun)

@@ -230,8 +230,8 @@ func FinishReport(ctx context.Context, tx pgx.Tx, messageID int64) error {
 	return nil
 }
 
-// Maintain gives back what leases that are over held, informs senders of delays, gives up what waited too long, and removes what is not
-// needed any more. With resubmits, messages are categorized anew when that may help.
+// Maintain gives back the items of leases that are over, informs senders of delays, gives up messages that waited too long, and removes
+// rows that are not needed any more. With resubmits, messages are categorized anew when that may help.
 // It gives the errors of tasks that could not be done, by their names; they keep no other from being done.
 func Maintain(ctx context.Context, db pgdb.DB, resubmits bool) (map[string]string, error) {
 	rows, err := db.Query(ctx, "select task, error from parley_mail._p_maintain($1::boolean) where error is not null", resubmits)

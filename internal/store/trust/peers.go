@@ -14,7 +14,7 @@ import (
 type Peer struct {
 	Name  string `json:"name"`
 	State string `json:"state"` // TRUSTED, EXPIRED, REVOKED or WITHOUT KEY
-	// Role is the role whose grants count for what it sends; nil: only what is granted to PUBLIC.
+	// Role is the role whose grants count for its messages; nil: only grants to PUBLIC.
 	Role *string `json:"role"`
 	// Fingerprints are those of its keys, 64 hexadecimal digits each, the newest first.
 	Fingerprints []string `json:"fingerprints"`

@@ -13,7 +13,7 @@ end
 $$;
 
 comment on function parley_flow._p_administers_right(oid, text) is
-'Reports whether a role disposes of a right, whoever granted it: who owns the engine of all, who administers it of
+'Reports whether a role disposes of a right, whoever granted it: the owner of the engine of all, an administrator of
 PUBLISH, VIEW and OPERATE.';
 
 create function parley_flow._p_may_pass_on(role oid, name text, scope text, object text) returns boolean
@@ -52,8 +52,8 @@ end
 $$;
 
 comment on function parley_flow._p_require_may_grant(oid, text, text, text) is
-'Refuses a role that may not grant a right: who owns the engine grants all, who administers it PUBLISH, VIEW and
-OPERATE, others what they hold with the option to grant it.
+'Refuses a role that may not grant a right. The owner of the engine grants all, an administrator PUBLISH, VIEW and
+OPERATE, others the rights that they hold with the option to grant them.
 Errors: PF001, PF002 no such right.';
 
 create function parley_flow._p_scope(name text, application text, receive_port text, out scope text, out object text)

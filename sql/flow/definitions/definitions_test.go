@@ -7,7 +7,7 @@ import (
 	"github.com/parley-broker/parley/internal/sqltest"
 )
 
-// Applying what is there already changes nothing, and what was exported is what was applied.
+// Applying present definitions changes nothing, and an export is the same as the definitions that were applied.
 func TestDefinitionsAreTheSameAfterExport(t *testing.T) {
 	t.Parallel()
 	f := sqltest.NewFlow(t)

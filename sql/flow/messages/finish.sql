@@ -1,9 +1,9 @@
 -- The end of deliveries, and of messages with the last of theirs.
 --
--- A message with one delivery goes with it. Of one with several, who ends a delivery records it, and counts under a
--- lock of the message; who cannot have the lock at once leaves the counting to maintenance instead of waiting for
--- somebody's commit. The holder of the lock sees all that was recorded by its earlier holders, so either the last one
--- counts all, or one of the last two has asked maintenance to.
+-- A message with one delivery goes with it. When one has several, the session that ends a delivery records it, and
+-- counts under a lock of the message. A session that cannot have the lock at once leaves the counting to maintenance
+-- and waits for no other's commit. The holder of the lock sees all that was recorded by its earlier holders, so either
+-- the last one counts all, or one of the last two has asked maintenance to.
 -- Locks: rows of _p_message, by message_id, skip locked.
 
 create function parley_flow._p_keep_of(port_id integer, send_port text) returns interval

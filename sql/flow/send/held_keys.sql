@@ -110,7 +110,7 @@ end
 $$;
 
 comment on function parley_flow._p_without_held(text, parley_store.claimed_item[]) is
-'Moves what was claimed of keys that are held behind what is there of them; gives what is left.';
+'Moves claimed items of held keys behind the items of these that are there; gives the other items.';
 
 create function parley_flow._p_let_key_go(send_port_id integer, order_key text) returns boolean
 language plpgsql

@@ -139,8 +139,8 @@ end
 $$;
 
 comment on function parley_mail._p_administers_right(oid, text) is
-'Reports whether a role disposes of a right, whoever granted it: who owns mail of all, who administers it of SEND, VIEW
-and OPERATE.';
+'Reports whether a role disposes of a right, whoever granted it: the owner of mail of all, an administrator of SEND,
+VIEW and OPERATE.';
 
 create function parley_mail._p_require_may_grant(role oid, name text) returns boolean
 language plpgsql stable
@@ -166,8 +166,8 @@ end
 $$;
 
 comment on function parley_mail._p_require_may_grant(oid, text) is
-'Refuses a role that may not grant a right: who owns mail grants all, who administers it SEND, VIEW and OPERATE, others
-what they hold with the option to grant it.
+'Refuses a role that may not grant a right. The owner of mail grants all, an administrator SEND, VIEW and OPERATE,
+others the rights that they hold with the option to grant them.
 Errors: PM001, PM002 no such right.';
 
 create function parley_mail.grant_right(

@@ -130,8 +130,8 @@ end
 $$;
 
 comment on function parley_mail._p_finish_recipients(parley_mail._p_outcome[]) is
-'Writes what became of recipients: rows of those whose outcome is final go, others have an attempt counted; reports to
-senders; events; what mailboxes have got.
+'Writes the outcomes of recipients: rows of those whose outcome is final go, others have an attempt counted; reports to
+senders; events; the messages that mailboxes have got.
 Arguments: outcomes, of which leases, items and addresses are not needed.';
 
 create function parley_mail._p_record_lease(

@@ -124,8 +124,8 @@ begin
       order by u.ordinality
     );
     perform parley_mail._p_finish_recipients(v_late);
-    -- In whatever state and queue it is by now: nobody claims what is suspended, and an operator who resumes what is
-    -- left in the queue of poison would send the whole message again.
+    -- In any state and queue: a suspended item is never claimed, and an operator who resumes an item in the queue of
+    -- poison would send the whole message again.
     perform parley_mail._p_drop_orphans(
       array(select u.message_id from unnest(v_late) with ordinality as u order by u.ordinality), v_queues
     );

@@ -110,5 +110,5 @@ select r.message_id, r.ordinal, r.address, r.queue, r.attempts, r.last_attempt_a
 from parley_mail._p_waiting_recipients() as r;
 
 comment on view parley_mail.waiting_recipients is
-'Recipients whose outcome is not final, and what was tried: all for who holds VIEW, those of one''s own submissions for
-others.';
+'Recipients whose outcome is not final, and their attempts: all for holders of VIEW, those of one''s own submissions
+for others.';

@@ -1,5 +1,5 @@
--- Raw messages that are kept for whoever has received a reference to them: services and tables whose binding has raw
--- REFERENCE (spec mail 12.2).
+-- Raw messages that are kept for receivers of a reference to them: services and tables whose binding has raw REFERENCE
+-- (spec mail 12.2).
 --
 -- A body that is kept has a number of its own, from the sequence of messages, under which it refers to the content; it
 -- is kept in the transaction that delivers, and removed when its time is over or its receiver has done with it.
@@ -10,8 +10,8 @@
 -- role that may receive, or delete from the table, may release it. No other role learns whether there is one. Null
 -- refuses.
 --
--- Releasing only marks the row, and whoever maintains mail removes it: removal locks the content, for which a delivery
--- of the same content to somebody else would wait as long as the transaction of the receiver lasts.
+-- Releasing only marks the row, and maintenance removes it. Removal locks the content, and a delivery of the same
+-- content to another receiver would wait for that lock as long as the transaction of the first one lasts.
 
 create table parley_mail._p_kept_body (
   body_id bigint primary key,

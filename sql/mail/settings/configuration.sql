@@ -144,8 +144,8 @@ end
 $$;
 
 comment on function parley_mail._p_end_change(oid, parley_mail.change[]) is
-'Ends a change of the configuration: writes what is derived, checks what must hold between objects, warns of what does
-not hold yet, and audits. Gives the changes with their warnings.
+'Ends a change of the configuration: writes the derived rows, checks the rules between objects, warns of objects that do
+not work yet, and audits. Gives the changes with their warnings.
 Errors: PM002, PM003, PM004.';
 
 create function parley_mail.create_object(

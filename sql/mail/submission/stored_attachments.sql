@@ -4,8 +4,8 @@
 -- the hash instead of carrying the bytes. They are taken into the message when it is submitted: what is sent later is
 -- in the message, and nothing refers to the stored attachment any more. So it may be removed at any time.
 --
--- A hash is looked up among what its role has put, and nowhere else: who knows or guesses the hash of another's bytes
--- gets what he gets for one that does not exist.
+-- A hash is looked up among the attachments of its role, and nowhere else. A role that knows or guesses the hash of
+-- another's bytes gets the answer for one that does not exist.
 --
 -- Invariants, and what keeps each:
 --   a role has bytes once   the unique key on its number and hash

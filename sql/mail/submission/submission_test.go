@@ -342,7 +342,8 @@ func TestBatchesOfMailAreMessagesOfTheirOwn(t *testing.T) {
 	b.RefusesMail(10, "select parley_mail.send_batch('ann', array['x@example.com', E'y@example.com\nBcc: z@example.com'], 'a', 'b')")
 }
 
-// By whatever way a message comes: what is large, or of somebody whose messages are not to be urgent, is of normal priority, and expires like that.
+// A message that is large, or of a sender whose messages are not to be urgent, is of normal priority and expires like that, whichever way
+// it comes.
 func TestHighPriorityIsForSmallMessagesOfThoseWhoMayHaveIt(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewMail(t)

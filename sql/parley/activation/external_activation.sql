@@ -2,9 +2,10 @@
 --
 -- Here stands only what is wanted. Whether a program may run on a host, or an address be called from it, is the
 -- decision of whoever operates that host: the daemon starts nothing that its operator has not allowed
--- (docs/guides/activation.md). So no definition is a way onto the host. It is a way to the messages, which go to
--- whoever reads: so who says what reads must be able to act as the queue's owner, or be an administrator, then and
--- whenever it is started. For numbers and times the right to ALTER the queue is enough.
+-- (docs/guides/activation.md). So no definition is a way onto the host. It is a way to the messages, which go to the
+-- program that reads. So the role that chooses the program must be able to act as the queue's owner, or be an
+-- administrator, then and whenever the program is started. For numbers and times the right to ALTER the queue is
+-- enough.
 --
 -- A queue has one kind of activation: a procedure that is enabled, an external activation, or QUEUE_ACTIVATION event
 -- notifications. Secrets of webhooks and values of environments are shown by no view; only the daemon reads them

@@ -65,7 +65,7 @@ $$;
 comment on function parley._p_may_validate(oid, oid) is
 'Reports whether a function may judge messages for the role that set it. Never null.
 It runs inside functions that are SECURITY DEFINER, so with the rights of the schema''s owner unless it is SECURITY
-DEFINER itself: whoever set it and whoever owns it must be able to act as the role whose rights it has.';
+DEFINER itself. The role that set it and the role that owns it must be able to act as the role whose rights it has.';
 
 create function parley._p_validation(caller oid, validation text, validation_function regprocedure) returns "char"
 language plpgsql stable

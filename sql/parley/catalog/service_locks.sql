@@ -20,9 +20,9 @@ end
 $$;
 
 comment on function parley._p_await_service(text) is
-'Waits for whoever drops a service, moves it to another queue or changes what it accepts, so that the next statement
-finds what he leaves; until this transaction ends, who does so waits for it in _p_forget_later_routes, and finds the
-sides that it makes. An outsider who holds the advisory lock delays it no more than by the lock of a row.';
+'Waits for a session that drops a service, moves it to another queue or changes its contracts, so that the next
+statement finds the result. Until this transaction ends, such a session waits for it in _p_forget_later_routes, and
+finds the sides that it makes. An outsider who holds the advisory lock delays it no more than by the lock of a row.';
 
 create function parley._p_forget_later_routes(service_name text) returns void
 language plpgsql

@@ -1,18 +1,18 @@
--- Deduplication: what is begun, sent or put with a key that was used before is not done again, and answered with what
--- was done the first time.
+-- Deduplication: a begin, send or put with a key that was used before is not done again, and gets the answer of the
+-- first time.
 --
 -- A key is of the sending service and of what is done, begun or sent. A key of put is of the simple queue and of the
 -- role that puts, so that a role that may put there cannot suppress a message of another by using its key first. It
--- counts for the time that the service or queue had set when it was used; who uses it after that is the first again.
--- Bodies are not compared. The rights are asked for before a key: who may not send as a service learns nothing of its
--- keys.
+-- counts for the time that the service or queue had set when it was used; the first use after that is a first one
+-- again. Bodies are not compared. The rights are asked for before a key: a role that may not send as a service learns
+-- nothing of its keys.
 --
 -- Invariants, and what keeps each:
 --   of two sessions with one key at once only one acts   the primary key: the second waits for the commit or rollback
 --     of the first, and then is answered, or acts itself; at REPEATABLE READ it fails with 40001
 --   a key is there exactly if what it stands for is   both are of one transaction
--- Expired keys are deleted by the daemon, or who calls fire_timers as an administrator: so many at a time, from the
--- oldest on.
+-- The daemon deletes expired keys, as does an administrator's call of fire_timers: so many at a time, from the oldest
+-- on.
 -- Locks: the row of the key. Without a key none of this runs.
 
 create table parley._p_deduplication_key (

@@ -240,7 +240,7 @@ end
 $$;
 
 comment on function parley._p_put_off_sends(bigint, timestamptz, interval) is
-'Has what is due of an endpoint tried after a delay; what somebody holds stays as it is.';
+'Has the due messages of an endpoint tried after a delay; messages that another session holds stay as they are.';
 
 create function parley._p_send_due_of(endpoint_id bigint, due_before timestamptz, top integer) returns integer
 language plpgsql

@@ -181,9 +181,9 @@ end
 $$;
 
 comment on function parley._p_claim_alarm(bigint, text) is
-'Locks what firing an alarm takes, and the alarm last; false when somebody holds any of it, or it is not due any
-more: what was locked by then stays so. Waits for nobody: who fires many alarms holds many conversations, and
-must not wait for another one.';
+'Locks the rows that firing an alarm needs, and the alarm last. False when another session holds any of them, or the
+alarm is not due any more: rows that were locked by then stay so. Waits for nobody: who fires many alarms holds many
+conversations, and must not wait for another one.';
 
 create function parley._p_claim_alarm_and_groups(endpoint_id bigint, kind text) returns boolean
 language plpgsql

@@ -154,7 +154,8 @@ end
 $$;
 
 comment on function parley.diagnose_runtime(uuid, text, text[], interval, parley.caller) is
-'Finds what is wrong just now: what is not read, not delivered, not ended, not fired, and who holds it up.
+'Finds the faults of the moment: messages that are not read or not delivered, sides that are not ended, timers that are
+not fired, and the sessions that hold them up.
 Arguments: conversation, only what concerns one: a handle, a group or a conversation id (null: everything); level and
 ignore, as diagnose_configuration; patience, for how long things may last before they are findings (null:
 as parley.diagnosis_checks says).

@@ -1,4 +1,4 @@
--- Checks of conversations: what cannot be delivered, what was not ended, what is overdue.
+-- Checks of conversations: messages that cannot be delivered, sides that were not ended, timers that are overdue.
 
 create function parley._p_find_undeliverable(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)

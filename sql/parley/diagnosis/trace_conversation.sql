@@ -1,8 +1,8 @@
 -- The life of one conversation, in order, as far as the database remembers it.
 --
--- A broker that keeps no history remembers what is there: when the sides were begun, what state they are in and since
--- when, what waits, what is kept by retention, who holds the group, what failed. A message that was received and not
--- retained is a number without a time.
+-- A broker that keeps no history remembers the present: when the sides were begun, their states and since when, the
+-- messages that wait or that retention keeps, the holder of the group, and failures. A message that was received and
+-- not retained is a number without a time.
 
 create function parley._p_trace_messages(endpoint_id bigint) returns table (
   rank integer, at timestamptz, event text, type_id integer, body bytea, detail text

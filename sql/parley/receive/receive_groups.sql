@@ -14,8 +14,8 @@
 -- that would have fitted. A group that was locked in vain (another reader has taken its messages between the scan and
 -- the lock) stays locked to the end of the transaction.
 --
--- Invariants: those of receive/receive.sql, and what keeps each: nobody else takes from a group whose row is locked;
--- what is read is read after the lock; nothing waits before where the hint lets the scan begin.
+-- Invariants: those of receive/receive.sql, and what keeps each: no other session takes from a group whose row is
+-- locked; rows are read after the lock; no message waits before the place where the hint lets the scan begin.
 -- Locks: group rows, skipping locked ones, then message rows. Cost of a call: three statements of a round, of
 -- which one or two are usual.
 

@@ -1,8 +1,8 @@
 -- The messages of simple queues that fail: the last error of each, and when a web address gets it again.
 --
 -- A row is there for few messages, for a day at most unless the message is set aside or waits for a delivery. It is
--- written outside of the transaction that failed, and TAKE reads none of it: only what hands messages on to somebody
--- outside of the database (activation/message_deliveries.sql) and what people read does.
+-- written outside of the transaction that failed, and TAKE reads none of it. Only deliveries to programs outside of the
+-- database (activation/message_deliveries.sql) and views for people read it.
 -- Rows of messages that are gone are removed a little later, by the next failure in their queue.
 
 create table parley._p_message_failure (

@@ -104,9 +104,9 @@ $$;
 comment on function parley._p_acknowledge(
   bigint, bigint[], bigint[], boolean[], boolean[], text[], bigint[], integer[], text[], uuid[], bigint[]
 ) is
-'Takes in what the far side has answered to runs: deletes what it has, binds conversations to the instance that has
-answered, ends those whose end has arrived, breaks those that were refused, parks those that cannot be taken now. False
-when the term is over.
+'Takes in the answers of the far side to runs: deletes acknowledged messages, binds conversations to the instance that
+has answered, ends those whose end has arrived, breaks those that were refused, parks those that cannot be taken now.
+False when the term is over.
 Arguments: term; for each run its endpoint_id, first_sequence, whether nothing else of its conversation was under way,
 whether it was a probe, and the fields of its Result.';
 

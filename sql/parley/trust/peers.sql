@@ -220,7 +220,7 @@ comment on view parley.peers is 'Brokers elsewhere whose keys are, or were, trus
 comment on column parley.peers.peer_id is 'Identity of the peer.';
 comment on column parley.peers.name is 'Name, as statements take it.';
 comment on column parley.peers.principal_id is
-'Oid of the role whose grants count for what it sends; null: only what is granted to PUBLIC.';
+'Oid of the role whose grants count for its messages; null: only grants to PUBLIC.';
 comment on column parley.peers.role_name is 'Name of that role.';
 comment on column parley.peers.state is 'TRUSTED, EXPIRED, REVOKED, or WITHOUT KEY.';
 comment on column parley.peers.fingerprints is 'Its keys, the newest first; more than one while it changes its key.';
@@ -228,8 +228,8 @@ comment on column parley.peers.not_after is 'When the last of them expires; null
 comment on column parley.peers.address is
 'Where it listens, tcp://host:port: at this address nobody else may answer. Null when it is not known.';
 comment on column parley.peers.broker_instances is
-'Brokers in whose name no other peer may speak, unless it forwards: what was said of it, and in whose name it has
-spoken first (parley.peer_brokers).';
+'Brokers in whose name no other peer may speak, unless it forwards: those that an operator has named, and those in
+whose name it has spoken first (parley.peer_brokers).';
 comment on column parley.peers.is_forwarder is 'Whether it may pass on what other brokers send.';
 comment on column parley.peers.create_date is 'When it was trusted first.';
 comment on column parley.peers.modify_date is 'When it was changed last.';
