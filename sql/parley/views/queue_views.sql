@@ -1,4 +1,5 @@
--- A view for each queue: what waits in it, and what retention keeps, in the columns of RECEIVE.
+-- The rows of a queue's view: what waits in it, and what retention keeps, in the columns of RECEIVE
+-- (conversation/received_message.sql). catalog/queue_view_names.sql creates the view.
 --
 -- Reading disturbs no reader: it is a plain query under MVCC. The view is named like the queue; a queue in a
 -- schema other than dbo has the schema's name and a point in front of it, and names too long for PostgreSQL are

@@ -1,4 +1,4 @@
--- The view that each queue has under its own name.
+-- The name of the view that each queue has, and its creation. views/queue_views.sql says which rows it shows.
 
 create function parley._p_queue_view_name(queue_id integer) returns text
 language sql stable
