@@ -15,8 +15,7 @@ type DaemonReport struct {
 	Endpoint    *EndpointReport
 	Connections []ConnectionReport
 	Forwarded   []ForwardedReport
-	// Counters are performance counters of transport by their names (spec 8.4), since the daemon began.
-	Counters map[string]int64
+	Figures     Figures
 }
 
 // EndpointReport is the row of a daemon in parley.service_broker_endpoints and parley.tcp_endpoints.
@@ -70,7 +69,7 @@ type ForwardedReport struct {
 // ReportDaemon reports to a database what a daemon knows, in place of its earlier reports. The id distinguishes daemons.
 func ReportDaemon(ctx context.Context, db pgdb.DB, id pgdb.UUID, name string, report DaemonReport) error {
 	var parts [4]string
-	for i, part := range []any{report.Endpoint, nonNil(report.Connections), nonNil(report.Forwarded), report.Counters} {
+	for i, part := range []any{report.Endpoint, nonNil(report.Connections), nonNil(report.Forwarded), report.Figures} {
 		text, err := json.Marshal(part)
 		if err != nil {
 			return fmt.Errorf("report to the database: %w", err)
@@ -81,7 +80,7 @@ func ReportDaemon(ctx context.Context, db pgdb.DB, id pgdb.UUID, name string, re
 		`
 			select parley._p_report_daemon(
 				daemon_id => $1::uuid, daemon => $2::text, endpoint => $3::text::jsonb, connections => $4::text::jsonb,
-				forwarded => $5::text::jsonb, counters => $6::text::jsonb
+				forwarded => $5::text::jsonb, figures => $6::text::jsonb
 			)`,
 		id, name, parts[0], parts[1], parts[2], parts[3])
 	if err != nil {

@@ -14,13 +14,13 @@ create unlogged table parley._p_daemon_report (
   endpoint jsonb not null,
   connections jsonb not null,
   forwarded jsonb not null,
-  counters jsonb not null
+  figures jsonb not null
 ) with (fillfactor = 20);
 
 comment on table parley._p_daemon_report is 'The last report of each daemon about what it alone knows.';
 
 create function parley._p_report_daemon(
-  daemon_id uuid, daemon text, endpoint jsonb, connections jsonb, forwarded jsonb, counters jsonb
+  daemon_id uuid, daemon text, endpoint jsonb, connections jsonb, forwarded jsonb, figures jsonb
 )
 returns void
 language plpgsql
@@ -29,16 +29,16 @@ as $$
 begin
   -- No wait for the disk, or for a standby, is needed.
   perform set_config('synchronous_commit', 'off', true);
-  insert into parley._p_daemon_report as r (daemon_id, daemon, reported_at, endpoint, connections, forwarded, counters)
+  insert into parley._p_daemon_report as r (daemon_id, daemon, reported_at, endpoint, connections, forwarded, figures)
   values (
     _p_report_daemon.daemon_id, _p_report_daemon.daemon, clock_timestamp(), _p_report_daemon.endpoint,
     _p_report_daemon.connections,
-    _p_report_daemon.forwarded, _p_report_daemon.counters
+    _p_report_daemon.forwarded, _p_report_daemon.figures
   )
   on conflict on constraint _p_daemon_report_pkey do update
   set daemon = excluded.daemon, reported_at = excluded.reported_at, endpoint = excluded.endpoint,
     connections = excluded.connections,
-    forwarded = excluded.forwarded, counters = excluded.counters;
+    forwarded = excluded.forwarded, figures = excluded.figures;
   delete from parley._p_daemon_report as r where r.reported_at < clock_timestamp() - interval '5 minutes';
 end
 $$;
@@ -46,7 +46,8 @@ $$;
 comment on function parley._p_report_daemon(uuid, text, jsonb, jsonb, jsonb, jsonb) is
 'Takes the report of a daemon, in place of its last one, and removes those of daemons that are silent.
 Arguments: daemon_id and daemon, its name; endpoint, where it listens, JSON null for nowhere; connections and forwarded,
-arrays with the columns of the views; counters, performance counters of transport by their names.';
+arrays with the columns of the views; figures, an object with what the daemon has counted of
+transport, by the names of internal/store/transport/figures.go.';
 
 create function parley._p_forget_daemon(daemon_id uuid) returns void
 language sql
@@ -58,58 +59,20 @@ $$;
 comment on function parley._p_forget_daemon(uuid) is 'Takes back what a daemon has reported: it stops.';
 
 create view parley._p_living_report as
-select r.daemon_id, r.daemon, r.reported_at, r.connections, r.forwarded, r.counters
+select r.daemon_id, r.daemon, r.reported_at, r.connections, r.forwarded, r.figures
 from parley._p_daemon_report as r
 where r.reported_at > clock_timestamp() - interval '15 seconds';
 
 comment on view parley._p_living_report is 'Reports of daemons that live.';
 
 create view parley._p_recent_report as
-select r.daemon_id, r.daemon, r.endpoint, r.counters
+select r.daemon_id, r.daemon, r.endpoint, r.figures
 from parley._p_daemon_report as r
 -- A daemon with nothing else to report reports once a minute.
 where r.reported_at > clock_timestamp() - interval '150 seconds';
 
 comment on view parley._p_recent_report is
 'The facts that do not change from one second to the next, in reports of daemons that live.';
-
-create function parley._p_transport_counter(name text) returns bigint
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select coalesce(sum((r.counters ->> $1)::bigint), 0)::bigint from parley._p_recent_report as r
-$$;
-
-comment on function parley._p_transport_counter(text) is
-'Adds up a counter of transport over the daemons that live; since they have begun.';
-
-create function parley._p_transport_average(total text, count text) returns bigint
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select coalesce(parley._p_transport_counter(total) / nullif(parley._p_transport_counter(count), 0), 0)
-$$;
-
-comment on function parley._p_transport_average(text, text) is
-'Divides one counter of transport by another one; 0 while nothing was counted.';
-
-create function parley._p_transport_value(name text) returns bigint
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select case name
-    when 'Receive I/O Len Avg' then parley._p_transport_average('Receive I/O Bytes Total', 'Receive I/Os/sec')
-    when 'Send I/O Len Avg' then parley._p_transport_average('Send I/O Bytes Total', 'Send I/Os/sec')
-    when 'Msg Fragment Recv Size Avg' then
-      parley._p_transport_average('Receive I/O Bytes Total', 'Message Fragment Receives/sec')
-    when 'Msg Fragment Send Size Avg' then
-      parley._p_transport_average('Send I/O Bytes Total', 'Message Fragment Sends/sec')
-    else parley._p_transport_counter(name)
-  end
-$$;
-
-comment on function parley._p_transport_value(text) is
-'Gives a counter of transport by its name; averages are made of what all daemons have counted.';
 
 create view parley.dm_broker_connections with (security_barrier) as
 select

@@ -2,7 +2,8 @@
 --
 -- docs/guides/monitoring.md says what each is made of. Counters called /sec are cumulative, with the type by which
 -- tools take the difference of two readings. Those of transport and forwarding are what the daemons that live have
--- counted since they began (transport/daemon_reports.sql); transmission objects are 0, since this broker has none.
+-- counted since they began (transport/daemon_reports.sql); _p_transport_counter says of which figures each is made.
+-- Transmission objects are 0, since this broker has none.
 
 create view parley._p_activation_totals as
 select coalesce(sum(t.started), 0)::bigint as started, coalesce(sum(t.invoked), 0)::bigint as invoked,
@@ -56,39 +57,80 @@ $$;
 comment on function parley._p_enqueued_by_priority() is
 'Gives how many messages were ever put on queues, by priority from 1 to 10.';
 
+create view parley._p_transport_counter as
+select c.object, c.name, c.figures::text[] as figures, c.per::text[] as per
+from (
+  values
+    ('Broker Statistics', 'Enqueued Transport Msgs Total', '{received}', '{}'),
+    ('Broker Statistics', 'Enqueued Transport Msgs/sec', '{received}', '{}'),
+    ('Broker Statistics', 'Enqueued Transport Msg Frag Tot', '{fragments_received}', '{}'),
+    ('Broker Statistics', 'Enqueued Transport Msg Frags/sec', '{fragments_received}', '{}'),
+    ('Broker Statistics', 'Corrupted Messages Total', '{corrupted,discarded,forged}', '{}'),
+    ('Broker Statistics', 'Dropped Messages Total', '{dropped}', '{}'),
+    ('Broker Statistics', 'Forwarded Messages Total', '{forwarded}', '{}'),
+    ('Broker Statistics', 'Forwarded Messages/sec', '{forwarded}', '{}'),
+    ('Broker Statistics', 'Forwarded Msg Byte Total', '{forwarded_bytes}', '{}'),
+    ('Broker Statistics', 'Forwarded Msg Bytes/sec', '{forwarded_bytes}', '{}'),
+    ('Broker Statistics', 'Forwarded Msg Discarded Total', '{forward_dropped}', '{}'),
+    ('Broker Statistics', 'Forwarded Msgs Discarded/sec', '{forward_dropped}', '{}'),
+    ('Broker Statistics', 'Forwarded Pending Msg Bytes', '{forward_pending_bytes}', '{}'),
+    ('Broker Statistics', 'Forwarded Pending Msg Count', '{forward_pending}', '{}'),
+    ('Broker/DBM Transport', 'Open Connection Count', '{connections}', '{}'),
+    -- A message that has left is being sent until the far side has it. One that has come is pending until the database
+    -- has it.
+    ('Broker/DBM Transport', 'Current Bytes for Recv I/O', '{}', '{}'),
+    ('Broker/DBM Transport', 'Current Bytes for Send I/O', '{open_send_bytes}', '{}'),
+    ('Broker/DBM Transport', 'Current Msg Frags for Send I/O', '{open_sends}', '{}'),
+    ('Broker/DBM Transport', 'Pending Bytes for Recv I/O', '{open_receive_bytes}', '{}'),
+    ('Broker/DBM Transport', 'Pending Bytes for Send I/O', '{}', '{}'),
+    ('Broker/DBM Transport', 'Pending Msg Frags for Recv I/O', '{open_receives}', '{}'),
+    ('Broker/DBM Transport', 'Pending Msg Frags for Send I/O', '{}', '{}'),
+    ('Broker/DBM Transport', 'Receive I/O bytes/sec', '{bytes_received}', '{}'),
+    ('Broker/DBM Transport', 'Receive I/O Bytes Total', '{bytes_received}', '{}'),
+    ('Broker/DBM Transport', 'Receive I/O Len Avg', '{bytes_received}', '{frames_received}'),
+    ('Broker/DBM Transport', 'Receive I/Os/sec', '{frames_received}', '{}'),
+    ('Broker/DBM Transport', 'Recv I/O Buffer Copies bytes/sec', '{}', '{}'),
+    ('Broker/DBM Transport', 'Recv I/O Buffer Copies Count', '{}', '{}'),
+    ('Broker/DBM Transport', 'Message Fragment Receives/sec', '{link_messages_received}', '{}'),
+    ('Broker/DBM Transport', 'Msg Fragment Recv Size Avg', '{bytes_received}', '{link_messages_received}'),
+    ('Broker/DBM Transport', 'Send I/O bytes/sec', '{bytes_sent}', '{}'),
+    ('Broker/DBM Transport', 'Send I/O Bytes Total', '{bytes_sent}', '{}'),
+    ('Broker/DBM Transport', 'Send I/O Len Avg', '{bytes_sent}', '{frames_sent}'),
+    ('Broker/DBM Transport', 'Send I/Os/sec', '{frames_sent}', '{}'),
+    ('Broker/DBM Transport', 'Message Fragment Sends/sec', '{link_messages_sent}', '{}'),
+    ('Broker/DBM Transport', 'Msg Fragment Send Size Avg', '{bytes_sent}', '{link_messages_sent}')
+) as c (object, name, figures, per)
+union all
+select 'Broker/DBM Transport', format('Message Fragment P%s Sends/sec', p.n), array[format('sent,%s', p.n - 1)], '{}'
+from generate_series(1, 10) as p (n);
+
+comment on view parley._p_transport_counter is
+'The performance counters that the daemons count: the figures of their reports that a counter adds up (none for one that
+is always 0), and those by whose sum it is divided, for averages. A figure is a name of
+internal/store/transport/figures.go; behind a comma stands the place in a list.';
+
+create function parley._p_reported(figures text[]) returns bigint
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(sum((r.figures #>> format('{%s}', f.name)::text[])::bigint), 0)::bigint
+  from parley._p_recent_report as r
+  cross join unnest($1) as f (name)
+$$;
+
+comment on function parley._p_reported(text[]) is
+'Adds up figures of transport over the daemons that live; since they have begun.';
+
 create function parley._p_transport_counters() returns table (object text, name text, value bigint)
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select 'Broker Statistics', c.name, parley._p_transport_counter(c.counter)
-  from (
-    values
-      ('Enqueued Transport Msgs Total', 'Enqueued Transport Msgs Total'),
-      ('Enqueued Transport Msgs/sec', 'Enqueued Transport Msgs Total'),
-      ('Enqueued Transport Msg Frag Tot', 'Enqueued Transport Msg Frag Tot'),
-      ('Enqueued Transport Msg Frags/sec', 'Enqueued Transport Msg Frag Tot'),
-      ('Corrupted Messages Total', 'Corrupted Messages Total'),
-      ('Dropped Messages Total', 'Dropped Messages Total'),
-      ('Forwarded Messages Total', 'Forwarded Messages Total'),
-      ('Forwarded Messages/sec', 'Forwarded Messages Total'),
-      ('Forwarded Msg Byte Total', 'Forwarded Msg Byte Total'),
-      ('Forwarded Msg Bytes/sec', 'Forwarded Msg Byte Total'),
-      ('Forwarded Msg Discarded Total', 'Forwarded Msg Discarded Total'),
-      ('Forwarded Msgs Discarded/sec', 'Forwarded Msg Discarded Total'),
-      ('Forwarded Pending Msg Bytes', 'Forwarded Pending Msg Bytes'),
-      ('Forwarded Pending Msg Count', 'Forwarded Pending Msg Count')
-  ) as c (name, counter)
-  union all
-  select 'Broker/DBM Transport', c.name, parley._p_transport_value(c.name)
-  from unnest(array[
-    'Open Connection Count', 'Current Bytes for Recv I/O', 'Current Bytes for Send I/O',
-    'Current Msg Frags for Send I/O', 'Pending Bytes for Recv I/O', 'Pending Bytes for Send I/O',
-    'Pending Msg Frags for Recv I/O', 'Pending Msg Frags for Send I/O',
-    'Receive I/O bytes/sec', 'Receive I/O Bytes Total', 'Receive I/O Len Avg', 'Receive I/Os/sec',
-    'Recv I/O Buffer Copies bytes/sec', 'Recv I/O Buffer Copies Count', 'Message Fragment Receives/sec',
-    'Msg Fragment Recv Size Avg', 'Send I/O bytes/sec', 'Send I/O Bytes Total', 'Send I/O Len Avg', 'Send I/Os/sec',
-    'Message Fragment Sends/sec', 'Msg Fragment Send Size Avg'
-  ] || array(select format('Message Fragment P%s Sends/sec', p.n) from generate_series(1, 10) as p (n))) as c (name)
+  select c.object, c.name,
+    case
+      when c.per = '{}' then parley._p_reported(c.figures)
+      else coalesce(parley._p_reported(c.figures) / nullif(parley._p_reported(c.per), 0), 0)
+    end
+  from parley._p_transport_counter as c
 $$;
 
 comment on function parley._p_transport_counters() is

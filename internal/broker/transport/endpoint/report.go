@@ -2,11 +2,8 @@ package endpoint
 
 import (
 	"context"
-	"maps"
 	"net"
 	"reflect"
-	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -68,28 +65,6 @@ func (e *Endpoint) fill(f *transport.Figures, states []link.ConnectionState) {
 	f.ForwardPending, f.ForwardPendingBytes = forwarded.PendingMessages, forwarded.PendingBytes
 }
 
-// counters names figures as Service Broker does (spec 8.4).
-func counters(f transport.Figures) map[string]int64 {
-	c := map[string]int64{
-		"Enqueued Transport Msgs Total": f.Received, "Enqueued Transport Msg Frag Tot": f.FragmentsReceived,
-		"Dropped Messages Total": f.Dropped, "Corrupted Messages Total": f.Corrupted + f.Discarded + f.Forged,
-		"Forwarded Messages Total": f.Forwarded, "Forwarded Msg Byte Total": f.ForwardedBytes,
-		"Forwarded Msg Discarded Total": f.ForwardDropped,
-		"Forwarded Pending Msg Count":   f.ForwardPending, "Forwarded Pending Msg Bytes": f.ForwardPendingBytes,
-		"Open Connection Count": f.Connections,
-		// A message that has left is being sent until the far side has it; one that has come is pending until the database has it.
-		"Current Msg Frags for Send I/O": f.OpenSends, "Current Bytes for Send I/O": f.OpenSendBytes,
-		"Pending Msg Frags for Recv I/O": f.OpenReceives, "Pending Bytes for Recv I/O": f.OpenReceiveBytes,
-		"Receive I/O bytes/sec": f.BytesReceived, "Receive I/O Bytes Total": f.BytesReceived, "Receive I/Os/sec": f.FramesReceived,
-		"Send I/O bytes/sec": f.BytesSent, "Send I/O Bytes Total": f.BytesSent, "Send I/Os/sec": f.FramesSent,
-		"Message Fragment Receives/sec": f.LinkMessagesReceived, "Message Fragment Sends/sec": f.LinkMessagesSent,
-	}
-	for i, sent := range f.Sent {
-		c["Message Fragment P"+strconv.Itoa(i+1)+" Sends/sec"] = sent
-	}
-	return c
-}
-
 // report reports to the databases what the daemon knows, while that is anything, until ctx ends.
 func (e *Endpoint) report(ctx context.Context) {
 	tick := time.NewTicker(reportInterval)
@@ -110,11 +85,9 @@ func (e *Endpoint) report(ctx context.Context) {
 		states := e.Connections()
 		report := e.describe(states)
 		for _, d := range e.all() {
-			f := transport.Figures{}
-			d.fill(&f)
-			e.fill(&f, states)
 			reported := report
-			reported.Counters = counters(f)
+			d.fill(&reported.Figures)
+			e.fill(&reported.Figures, states)
 			if d.isNews(reported, time.Now()) && d.reporting.CompareAndSwap(false, true) {
 				reporting.Go(func() {
 					defer d.reporting.Store(false)
@@ -131,7 +104,7 @@ func (d *Database) isNews(report transportstore.DaemonReport, now time.Time) boo
 	defer d.reportMu.Unlock()
 	isEmpty := len(report.Connections) == 0 && len(report.Forwarded) == 0
 	if isEmpty && !d.hasReported && report.Endpoint == nil {
-		return slices.ContainsFunc(slices.Collect(maps.Values(report.Counters)), func(count int64) bool { return count != 0 })
+		return report.Figures != (transport.Figures{})
 	}
 	interval := repeatInterval
 	if isEmpty {

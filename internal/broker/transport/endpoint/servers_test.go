@@ -101,10 +101,10 @@ func TestTheDatabaseShowsTheLinksOfItsDaemons(t *testing.T) {
 		b.await(da.log, counter, name, 1)
 	}
 	// Of two daemons the average is not the sum of both.
-	length := value[int64](a, "select parley._p_transport_value('Send I/O Len Avg')")
-	a.exec(`insert into parley._p_daemon_report (daemon_id, daemon, reported_at, endpoint, connections, forwarded, counters)
-		select gen_random_uuid(), 'another', now(), 'null', '[]', '[]', counters from parley._p_daemon_report`)
-	if both := value[int64](a, "select parley._p_transport_value('Send I/O Len Avg')"); both > length*3/2 {
+	length := value[int64](a, "select value from parley._p_transport_counters() where name = 'Send I/O Len Avg'")
+	a.exec(`insert into parley._p_daemon_report (daemon_id, daemon, reported_at, endpoint, connections, forwarded, figures)
+		select gen_random_uuid(), 'another', now(), 'null', '[]', '[]', figures from parley._p_daemon_report`)
+	if both := value[int64](a, "select value from parley._p_transport_counters() where name = 'Send I/O Len Avg'"); both > length*3/2 {
 		t.Errorf("two daemons send %d bytes at a time, one %d", both, length)
 	}
 	a.exec("delete from parley._p_daemon_report where daemon = 'another'")
@@ -130,8 +130,8 @@ func TestCountersShowWhatIsOnItsWay(t *testing.T) {
 	b.await(da.log, moves, []string{"Pending Msg Frags for Recv I/O", "Pending Bytes for Recv I/O"})
 	goOn()
 	b.awaitGot(da.log, 1)
-	a.await(da.log, "select parley._p_transport_value('Current Bytes for Send I/O') = 0")
-	b.await(da.log, "select parley._p_transport_value('Pending Bytes for Recv I/O') = 0")
+	a.await(da.log, "select value = 0 from parley._p_transport_counters() where name = 'Current Bytes for Send I/O'")
+	b.await(da.log, "select value = 0 from parley._p_transport_counters() where name = 'Pending Bytes for Recv I/O'")
 }
 
 func TestADestinationWithoutAnEndpointFailsWithAReasonAndCostsOthersNothing(t *testing.T) {
@@ -168,7 +168,7 @@ func TestAForwarderPassesMessagesOnAndAnswersBack(t *testing.T) {
 	if s := dm.endpoint.Forwarded(); s.Messages < 20 || s.PendingMessages != 0 || s.PendingBytes != 0 {
 		t.Errorf("the forwarder has counted %+v", s)
 	}
-	counter := "select parley._p_transport_value($1) >= $2"
+	counter := "select value >= $2 from parley._p_transport_counters() where name = $1"
 	middle.await(da.log, counter, "Forwarded Messages Total", 20)
 	middle.await(da.log, counter, "Forwarded Msg Byte Total", 20)
 	if n := value[int](middle, "select count(*) from parley._p_endpoint"); n != 0 {
@@ -187,5 +187,5 @@ func TestADaemonThatDoesNotForwardReportsIt(t *testing.T) {
 	serve(t, "middle", endpoint.Config{Network: fromMiddle}, middle)
 	a.send(a.begin("b"), 1, 3)
 	a.await(da.log, "select bool_and(transmission_status like '%does not forward%') from parley.transmission_queue")
-	middle.await(da.log, "select parley._p_transport_value('Dropped Messages Total') >= 1")
+	middle.await(da.log, "select value >= 1 from parley._p_transport_counters() where name = 'Dropped Messages Total'")
 }
