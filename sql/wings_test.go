@@ -31,11 +31,11 @@ func TestEachFileBelongsToTheWingWhoseTurnItIs(t *testing.T) {
 func TestWingsRefuse(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"flow parley_flow flow":                   "3 fields",
-		"flow Parley flow - users":                "lower case",
-		"flow parley_flow flow mail users":        `calls "mail"`,
-		"flow parley_flow flow - everybody":       "write users or owner",
-		"flow parley_flow,parley_x' flow - owner": "lower case",
+		"flow parley_flow flow":                "3 fields",
+		"flow Parley flow - users":             "lower case",
+		"flow parley_flow flow mail users":     `calls "mail"`,
+		"flow parley_flow flow - everybody":    "write users or owner",
+		"flow parley_flow,other' flow - owner": "lower case",
 	} {
 		_, err := sql.ReadWings("# A comment.\n\n" + line + "\n")
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -21,8 +21,8 @@ func TestSchemaKeepsTheRules(t *testing.T) {
 	}
 }
 
-// knots are how many files the largest knot of each wing has. The numbers may only fall.
-var knots = map[string]int{"parley": 43, "store": 3, "mail": 3, "flow": 1}
+// knots are how many files the largest knot of a wing has, where files use each other in a circle at all. The numbers may only fall.
+var knots = map[string]int{"parley": 43, "store": 3, "mail": 3}
 
 func TestKnotsOfFilesOnlyBecomeSmaller(t *testing.T) {
 	t.Parallel()
@@ -32,12 +32,13 @@ func TestKnotsOfFilesOnlyBecomeSmaller(t *testing.T) {
 	}
 	for _, w := range sql.Wings() {
 		folder := w.Folders[0]
+		most := max(knots[folder], 1) // a file alone is no circle
 		switch knot := sqlrules.Knot(files, folder); {
-		case len(knot) > knots[folder]:
+		case len(knot) > most:
 			t.Errorf("%d files of sql/%s use each other in a circle, at most %d did: let a call go down, or move what is called: %q",
-				len(knot), folder, knots[folder], knot)
-		case len(knot) < knots[folder]:
-			t.Errorf("the largest knot of sql/%s has %d files: write that here in place of %d", folder, len(knot), knots[folder])
+				len(knot), folder, most, knot)
+		case len(knot) < most:
+			t.Errorf("the largest knot of sql/%s has %d files: write that here in place of %d", folder, len(knot), most)
 		}
 	}
 }
