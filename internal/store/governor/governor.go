@@ -3,6 +3,7 @@ package governor
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -247,8 +248,11 @@ func (g *Governor) record(ctx context.Context) {
 	}
 }
 
-// report logs that something fails when it begins to, and when it no longer does.
+// report logs that something fails when it begins to, and when it no longer does. The end of the governor itself is no failure.
 func (g *Governor) report(what string, err error) {
+	if errors.Is(err, context.Canceled) {
+		return
+	}
 	switch {
 	case err != nil && !g.failing[what]:
 		g.config.Logger.Warn("the governor fails", "task", what, "error", err, "system", g.config.System)

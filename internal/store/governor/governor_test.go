@@ -148,6 +148,9 @@ func TestAGovernorOutlastsFailures(t *testing.T) {
 	if strings.Count(log.String(), "broken") != 1 {
 		t.Errorf("a failure is logged when it begins: %s", log.String())
 	}
+	if strings.Contains(log.String(), context.Canceled.Error()) {
+		t.Errorf("the end of its context is logged as a failure: %s", log.String())
+	}
 }
 
 func TestRunEndsWithItsContext(t *testing.T) {
