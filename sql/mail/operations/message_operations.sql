@@ -13,29 +13,31 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_work record;
+  v_by text := pg_get_userbyid(caller);
   v_touched integer := 0;
 begin
   for v_work in
-    select w.system, jsonb_build_object('items', jsonb_agg(w.item_id)) as items,
+    select w.system, w.is_anew, array_agg(w.item_id) as item_ids,
+      jsonb_build_object('items', jsonb_agg(w.item_id)) as items,
       array_agg(w.message_id order by w.item_id) as ids, array_agg(w.queue order by w.item_id) as queues
-    from parley_mail._p_matching(filter, operation, top) as w
-    where w.queue <> 'POISON/-/-'
-    group by w.system
-    order by w.system
+    from (
+      select m.system, m.item_id, m.message_id, m.queue, operation = 'resubmit' or m.queue = 'POISON/-/-' as is_anew
+      from parley_mail._p_matching(filter, operation, top) as m
+      where m.queue <> 'POISON/-/-' or operation in ('resume', 'resubmit')
+    ) as w
+    group by w.system, w.is_anew
+    order by w.system, w.is_anew desc
   loop
-    if operation = 'suspend' then
-      v_touched := v_touched + parley_store.suspend_work(
-        v_work.system, v_work.items, reason, top, done_by => pg_get_userbyid(caller)
-      );
-    elsif operation = 'resume' then
-      v_touched := v_touched + parley_store.resume_work(
-        v_work.system, v_work.items, top, done_by => pg_get_userbyid(caller)
-      );
-    else
-      v_touched := v_touched + parley_store.retry_work_now(
-        v_work.system, v_work.items, top, done_by => pg_get_userbyid(caller)
-      );
+    if v_work.is_anew then
+      found := parley_mail._p_require_resubmission();
+      v_touched := v_touched + parley_mail._p_resubmit(v_work.system, v_work.item_ids, caller);
+      continue;
     end if;
+    v_touched := v_touched + case operation
+      when 'suspend' then parley_store.suspend_work(v_work.system, v_work.items, reason, top, done_by => v_by)
+      when 'resume' then parley_store.resume_work(v_work.system, v_work.items, top, done_by => v_by)
+      else parley_store.retry_work_now(v_work.system, v_work.items, top, done_by => v_by)
+    end;
     if operation <> 'retry' then
       perform parley_mail._p_track_operation(upper(operation collate "C"), v_work.ids, v_work.queues, reason);
     end if;
@@ -45,14 +47,14 @@ end
 $$;
 
 comment on function parley_mail._p_operate(oid, text, jsonb, integer, text) is
-'Suspends, resumes or retries messages that a filter matches, but those of the queue of poison; gives how many.
-Errors: PM010.';
+'Suspends, resumes, retries or resubmits messages that a filter matches; gives how many. Resuming has poison
+categorized anew; suspending and retrying leave it alone.
+Errors: PM010, PM014.';
 
-create function parley_mail.suspend_messages(
-  filter jsonb, reason text default null, top integer default 1000, dry_run boolean default false,
-  caller parley.caller default parley.current_caller()
+create function parley_mail._p_operate_and_record(
+  caller parley.caller, operation text, filter jsonb, top integer, dry_run boolean, reason text default null
 ) returns integer
-language plpgsql security definer
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -62,14 +64,34 @@ begin
   found := parley_mail._p_require(v_caller, 'OPERATE');
   found := parley_mail._p_require_top(top);
   if dry_run is not false then
-    return (select count(*) from parley_mail._p_matching(filter, 'suspend', null) as w);
+    return (select count(*) from parley_mail._p_matching(filter, operation, null) as w);
   end if;
-  v_messages := parley_mail._p_operate(v_caller, 'suspend', filter, top, reason);
+  if operation = 'resubmit' then
+    found := parley_mail._p_require_resubmission();
+  end if;
+  v_messages := parley_mail._p_operate(v_caller, operation, filter, top, reason);
   perform parley_mail._p_record_audit(
-    v_caller, 'suspend messages', filter::text, jsonb_build_object('messages', v_messages, 'reason', reason)
+    v_caller, operation || ' messages', filter::text,
+    jsonb_build_object('messages', v_messages)
+      || case operation when 'suspend' then jsonb_build_object('reason', reason) else '{}' end
   );
   return v_messages;
 end
+$$;
+
+comment on function parley_mail._p_operate_and_record(parley.caller, text, jsonb, integer, boolean, text) is
+'Has an operator, who has to be allowed to, suspend, resume or resubmit messages, and records it; gives how many. With
+dry_run it counts all that match.
+Errors: PM001, PM010, PM014.';
+
+create function parley_mail.suspend_messages(
+  filter jsonb, reason text default null, top integer default 1000, dry_run boolean default false,
+  caller parley.caller default parley.current_caller()
+) returns integer
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley_mail._p_operate_and_record(caller, 'suspend', filter, top, dry_run, reason)
 $$;
 
 comment on function parley_mail.suspend_messages(jsonb, text, integer, boolean, parley.caller) is
@@ -84,32 +106,10 @@ create function parley_mail.resume_messages(
   filter jsonb, top integer default 1000, dry_run boolean default false,
   caller parley.caller default parley.current_caller()
 ) returns integer
-language plpgsql security definer
+language sql security definer
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-  v_caller oid := parley.caller_role(caller);
-  v_messages integer;
-  v_poison bigint[];
-begin
-  found := parley_mail._p_require(v_caller, 'OPERATE');
-  found := parley_mail._p_require_top(top);
-  if dry_run is not false then
-    return (select count(*) from parley_mail._p_matching(filter, 'resume', null) as w);
-  end if;
-  v_poison := array(
-    select w.item_id from parley_mail._p_matching(filter, 'resume', top) as w where w.queue = 'POISON/-/-'
-  );
-  if v_poison <> '{}' then
-    found := parley_mail._p_require_resubmission();
-  end if;
-  v_messages := parley_mail._p_resubmit('mail', v_poison, v_caller)
-    + parley_mail._p_operate(v_caller, 'resume', filter, top);
-  perform parley_mail._p_record_audit(
-    v_caller, 'resume messages', filter::text, jsonb_build_object('messages', v_messages)
-  );
-  return v_messages;
-end
+  select parley_mail._p_operate_and_record(caller, 'resume', filter, top, dry_run)
 $$;
 
 comment on function parley_mail.resume_messages(jsonb, integer, boolean, parley.caller) is
@@ -119,6 +119,23 @@ Arguments: as suspend_messages.
 Errors: PM001 not allowed, PM010 malformed filter, PM014 there is poison among them, and resources are too short for
 messages to be categorized anew.
 Source: spec mail 5, 14.3, 17.';
+
+create function parley_mail.resubmit_messages(
+  filter jsonb, top integer default 1000, dry_run boolean default false,
+  caller parley.caller default parley.current_caller()
+) returns integer
+language sql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select parley_mail._p_operate_and_record(caller, 'resubmit', filter, top, dry_run)
+$$;
+
+comment on function parley_mail.resubmit_messages(jsonb, integer, boolean, parley.caller) is
+'Has messages categorized anew: those that wait for a retry or in a queue that could not be reached, and those that are
+unreachable. Suspended messages are left alone. Gives how many; call it until it gives 0.
+Arguments: as suspend_messages.
+Errors: PM001 not allowed, PM010 malformed filter, PM014 resources are too short for it.
+Source: spec mail 8.2, 14.3, 17.';
 
 create function parley_mail._p_retry_queues(caller oid, filter jsonb) returns text[]
 language plpgsql

@@ -1,4 +1,4 @@
--- Resubmitting and removing messages (spec mail 8.2, 17): both take them out of their queues.
+-- Having messages categorized anew, and removing them (spec mail 8.2, 17): both take them out of their queues.
 
 create function parley_mail._p_resubmit(system text, items bigint[], caller oid) returns integer
 language plpgsql
@@ -54,43 +54,6 @@ $$;
 comment on function parley_mail._p_resubmit(text, bigint[], oid) is
 'Has messages of some work items categorized anew, but what somebody claims just now; gives how many items.
 Arguments: system; items; caller, the operator, null for none.';
-
-create function parley_mail.resubmit_messages(
-  filter jsonb, top integer default 1000, dry_run boolean default false,
-  caller parley.caller default parley.current_caller()
-) returns integer
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_caller oid := parley.caller_role(caller);
-  v_messages integer;
-begin
-  found := parley_mail._p_require(v_caller, 'OPERATE');
-  found := parley_mail._p_require_top(top);
-  if dry_run is not false then
-    return (select count(*) from parley_mail._p_matching(filter, 'resubmit', null) as w);
-  end if;
-  found := parley_mail._p_require_resubmission();
-  select coalesce(sum(parley_mail._p_resubmit(s.system, s.items, v_caller)), 0) into v_messages
-  from (
-    select w.system, array_agg(w.item_id) as items
-    from parley_mail._p_matching(filter, 'resubmit', top) as w
-    group by w.system
-  ) as s;
-  perform parley_mail._p_record_audit(
-    v_caller, 'resubmit messages', filter::text, jsonb_build_object('messages', v_messages)
-  );
-  return v_messages;
-end
-$$;
-
-comment on function parley_mail.resubmit_messages(jsonb, integer, boolean, parley.caller) is
-'Has messages categorized anew: those that wait for a retry or in a queue that could not be reached, and those that are
-unreachable. Suspended messages are left alone. Gives how many; call it until it gives 0.
-Arguments: as suspend_messages.
-Errors: PM001 not allowed, PM010 malformed filter, PM014 resources are too short for it.
-Source: spec mail 8.2, 14.3, 17.';
 
 create function parley_mail._p_give_up(message_ids bigint[], queues text[], with_report boolean) returns void
 language plpgsql

@@ -1,7 +1,7 @@
 -- The statements of external activation: create, alter and drop; what is left out of an ALTER stays as it is.
 
 create function parley._p_new_external_activation(
-  caller oid, queue text, kind text
+  caller oid, queue text, kind text, activation boolean
 ) returns parley._p_external_activation
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -17,16 +17,20 @@ begin
   v_activation.queue_id := v_queue.queue_id;
   v_activation.kind := kind;
   v_activation.set_by := parley._p_set_external_reader(caller, v_activation);
+  if activation then
+    found := parley._p_require_sole_activator(v_activation.queue_id, 'external');
+  end if;
+  v_activation.is_enabled := coalesce(activation, true);
   return v_activation;
 end
 $$;
 
-comment on function parley._p_new_external_activation(oid, text, text) is
-'Begins the external activation of a queue that has none.
-Errors: 208, 229, 2714, 9609, 9663, 15517.';
+comment on function parley._p_new_external_activation(oid, text, text, boolean) is
+'Begins the external activation of a queue that has none, and switches it on unless activation is false.
+Errors: 208, 229, 2714, 9609, 9663, 9717, 9718, 15517.';
 
 create function parley._p_existing_external_activation(
-  caller oid, queue text, kind text
+  caller oid, queue text, kind text, activation boolean default null
 ) returns parley._p_external_activation
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -46,13 +50,18 @@ begin
       15151, 'kind of activation', v_queue.lookup_name, _p_existing_external_activation.kind, v_activation.kind
     );
   end if;
+  if activation then
+    found := parley._p_require_sole_activator(v_activation.queue_id, 'external');
+  end if;
+  v_activation.is_enabled := coalesce(activation, v_activation.is_enabled);
   return v_activation;
 end
 $$;
 
-comment on function parley._p_existing_external_activation(oid, text, text) is
-'Finds the external activation of a queue, of a kind or of any (null), and locks it.
-Errors: 208, 229, 9609, 9663, 15151 there is none.';
+comment on function parley._p_existing_external_activation(oid, text, text, boolean) is
+'Finds the external activation of a queue, of a kind or of any (null), locks it, and switches it on or off unless
+activation is null.
+Errors: 208, 229, 9609, 9663, 9717, 9718, 15151 there is none.';
 
 create function parley.create_program_activation(
   queue text,
@@ -70,12 +79,9 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
-  v_activation parley._p_external_activation := parley._p_new_external_activation(v_caller, queue, 'program');
+  v_activation parley._p_external_activation :=
+    parley._p_new_external_activation(v_caller, queue, 'program', activation);
 begin
-  if activation then
-    found := parley._p_require_sole_activator(v_activation.queue_id, 'external');
-  end if;
-  v_activation.is_enabled := coalesce(activation, true);
   v_activation.min_instances := min_instances;
   v_activation.max_instances := max_instances;
   v_activation.program := coalesce(program, '{}');
@@ -116,15 +122,12 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
-  v_activation parley._p_external_activation := parley._p_existing_external_activation(v_caller, queue, 'program');
+  v_activation parley._p_external_activation :=
+    parley._p_existing_external_activation(v_caller, queue, 'program', activation);
 begin
-  if activation then
-    found := parley._p_require_sole_activator(v_activation.queue_id, 'external');
-  end if;
   if num_nonnulls(program, environment, working_directory) > 0 then
     v_activation.set_by := parley._p_set_external_reader(v_caller, v_activation);
   end if;
-  v_activation.is_enabled := coalesce(activation, v_activation.is_enabled);
   v_activation.min_instances := coalesce(min_instances, v_activation.min_instances);
   v_activation.max_instances := coalesce(max_instances, v_activation.max_instances);
   v_activation.program := coalesce(program, v_activation.program);
@@ -185,12 +188,9 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
-  v_activation parley._p_external_activation := parley._p_new_external_activation(v_caller, queue, 'webhook');
+  v_activation parley._p_external_activation :=
+    parley._p_new_external_activation(v_caller, queue, 'webhook', activation);
 begin
-  if activation then
-    found := parley._p_require_sole_activator(v_activation.queue_id, 'external');
-  end if;
-  v_activation.is_enabled := coalesce(activation, true);
   v_activation.min_instances := 0;
   v_activation.max_instances := max_instances;
   v_activation.url := coalesce(url, '');
@@ -249,15 +249,12 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
-  v_activation parley._p_external_activation := parley._p_existing_external_activation(v_caller, queue, 'webhook');
+  v_activation parley._p_external_activation :=
+    parley._p_existing_external_activation(v_caller, queue, 'webhook', activation);
 begin
-  if activation then
-    found := parley._p_require_sole_activator(v_activation.queue_id, 'external');
-  end if;
   if num_nonnulls(url, secret, body_format, system_messages) > 0 then
     v_activation.set_by := parley._p_set_external_reader(v_caller, v_activation);
   end if;
-  v_activation.is_enabled := coalesce(activation, v_activation.is_enabled);
   v_activation.max_instances := coalesce(max_instances, v_activation.max_instances);
   v_activation.url := coalesce(url, v_activation.url);
   if secret is not null then
