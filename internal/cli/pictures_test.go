@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-broker/parley/internal/postgres/postgrestest"
+
 	tea "charm.land/bubbletea/v2"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -42,30 +44,6 @@ func (u *underWay) Progress(p demo.Progress) {
 	if p.Phase > 0 {
 		u.once.Do(func() { close(u.begun) })
 	}
-}
-
-// durableServer starts a server for one test, with the settings of every private one.
-func durableServer(t *testing.T) *postgres.Server {
-	t.Helper()
-	folder, err := os.MkdirTemp("", "parley-pictures-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(folder) })
-	// The server's user, who is not root, has to get in.
-	if err := os.Chmod(folder, 0o711); err != nil {
-		t.Fatal(err)
-	}
-	server, err := postgres.Start(t.Context(), postgres.Config{Data: folder, Version: os.Getenv("PARLEY_TEST_POSTGRES")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return server
 }
 
 // screensOf gives the first two screens of parley top over a database, once two readings have given the rates.
@@ -120,7 +98,7 @@ func TestPicturesOfTheREADMEAreMadeFromADemo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := durableServer(t)
+	server := postgrestest.Start(t, postgres.Config{})
 	conn, err := pgx.Connect(t.Context(), server.DSN("postgres"))
 	if err != nil {
 		t.Fatal(err)

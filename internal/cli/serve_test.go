@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-broker/parley/internal/postgres/postgrestest"
+
 	"github.com/parley-broker/parley/internal/logtest"
 
 	"github.com/jackc/pgx/v5"
@@ -230,35 +232,7 @@ func TestServeOutlivesItsDatabase(t *testing.T) {
 // ownServer starts a server for one test, that is started again whenever it is gone, with the schema installed.
 func ownServer(t *testing.T) (*postgres.Server, string) {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "parley-serve-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(folder) })
-	// The server's user, who is not root, has to get in.
-	if err := os.Chmod(folder, 0o711); err != nil {
-		t.Fatal(err)
-	}
-	server, err := postgres.Start(t.Context(), postgres.Config{
-		Data: folder, Version: os.Getenv("PARLEY_TEST_POSTGRES"),
-		// Only processes die, and the page cache outlives them.
-		Settings: map[string]string{"shared_buffers": "32MB", "fsync": "off"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	supervised := make(chan error, 1)
-	go func() { supervised <- server.Supervise(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-supervised; err != nil {
-			t.Error(err)
-		}
-		if err := server.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	server := postgrestest.Supervised(t, nil)
 	if err := server.EnsureDatabase(t.Context(), "shop"); err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,9 @@ import (
 )
 
 // openToTests are the packages that every test may import.
-var openToTests = []string{"parley", "schema", "operate", "parleytest", "internal/fixture", "internal/logtest"}
+var openToTests = []string{
+	"parley", "schema", "operate", "parleytest", "internal/fixture", "internal/logtest", "internal/postgres/postgrestest",
+}
 
 func TestPackagesImportOnlyWhatTheArchitectureAllows(t *testing.T) {
 	t.Parallel()

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-broker/parley/internal/postgres/postgrestest"
+
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley/internal/postgres"
@@ -29,44 +31,12 @@ const databaseName = "mail"
 // newDatabase starts a server that is started again whenever it is gone, and installs the schema in a database of it.
 func newDatabase(t testing.TB) *database {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "parley-mailcrash-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			if text, err := os.ReadFile(filepath.Join(folder, "server.log")); err == nil {
-				keep(t, "server.log", text)
-			}
-		}
-		_ = os.RemoveAll(folder)
+	server := postgrestest.Supervised(t, map[string]string{
+		"shared_buffers": "64MB", "max_connections": "100", "max_wal_size": "512MB",
 	})
-	// The server's user, who is not root, has to get in.
-	if err := os.Chmod(folder, 0o711); err != nil {
-		t.Fatal(err)
-	}
-	server, err := postgres.Start(t.Context(), postgres.Config{
-		Data: folder, Version: os.Getenv("PARLEY_TEST_POSTGRES"),
-		Settings: map[string]string{
-			"fsync":           "off", // only processes die, and the page cache outlives them
-			"shared_buffers":  "64MB",
-			"max_connections": "100",
-			"max_wal_size":    "512MB",
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	supervised := make(chan error, 1)
-	go func() { supervised <- server.Supervise(ctx) }()
 	t.Cleanup(func() {
-		cancel()
-		if err := <-supervised; err != nil {
-			t.Error(err)
-		}
-		if err := server.Stop(context.Background()); err != nil {
-			t.Error(err)
+		if text, err := os.ReadFile(filepath.Join(server.Folder(), "server.log")); err == nil && t.Failed() {
+			keep(t, "server.log", text)
 		}
 	})
 	if err := server.EnsureDatabase(t.Context(), databaseName); err != nil {

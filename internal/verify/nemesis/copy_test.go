@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/parley-broker/parley/internal/postgres/postgrestest"
 )
 
 // notCopied are the folders of a cluster whose contents mean something to the running server only.
@@ -22,7 +24,7 @@ var notCopied = []string{"pg_wal", "pg_replslot", "pg_dynshmem", "pg_notify", "p
 // It takes the server's low-level interface for backups: not every distribution of the server brings pg_basebackup.
 func (s *server) copyTo(t testing.TB, name string, asStandby bool) *server {
 	t.Helper()
-	folder := newFolder(t, name)
+	folder := postgrestest.Folder(t)
 	from, to := filepath.Join(s.Folder(), "cluster"), filepath.Join(folder, "cluster")
 	conn := connect(t, s.DSN("postgres"))
 	defer conn.Close(context.Background())

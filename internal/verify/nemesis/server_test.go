@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-broker/parley/internal/postgres/postgrestest"
+
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley/internal/postgres"
@@ -33,34 +35,14 @@ type server struct {
 // newServer starts an empty server.
 func newServer(t testing.TB, name string) *server {
 	t.Helper()
-	return startServer(t, name, newFolder(t, name))
-}
-
-// newFolder makes a folder that the server's user, who is not root, can get into.
-func newFolder(t testing.TB, name string) string {
-	t.Helper()
-	folder, err := os.MkdirTemp("", "parley-nemesis-"+name+"-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			keepLog(t, name, filepath.Join(folder, "server.log"))
-		}
-		_ = os.RemoveAll(folder)
-	})
-	if err := os.Chmod(folder, 0o711); err != nil {
-		t.Fatal(err)
-	}
-	return folder
+	return startServer(t, name, postgrestest.Folder(t))
 }
 
 // startServer starts the server of a folder, a new one or a copy.
 func startServer(t testing.TB, name, folder string) *server {
 	t.Helper()
 	s := &server{name: name, config: postgres.Config{
-		Data:    folder,
-		Version: os.Getenv("PARLEY_TEST_POSTGRES"),
+		Data: folder,
 		Settings: map[string]string{
 			"shared_buffers":   "32MB",
 			"max_connections":  "100",
@@ -76,18 +58,14 @@ func startServer(t testing.TB, name, folder string) *server {
 			"log_min_messages": "warning",
 		},
 	}}
-	running, err := postgres.Start(t.Context(), s.config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Server = running
+	s.Server = postgrestest.Start(t, s.config)
 	s.supervise()
 	t.Cleanup(func() {
 		if err := s.unsupervise(); err != nil {
 			t.Error(err)
 		}
-		if err := s.Stop(context.Background()); err != nil {
-			t.Error(err)
+		if t.Failed() {
+			keepLog(t, name, filepath.Join(folder, "server.log"))
 		}
 	})
 	return s

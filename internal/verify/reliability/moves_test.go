@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-broker/parley/internal/postgres/postgrestest"
+
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley"
@@ -240,17 +242,9 @@ func upgraded(t *testing.T, from *ownServer, dsn string) string {
 	} else {
 		programs = old
 	}
-	// The socket's name has to be short.
-	work, err := os.MkdirTemp("", "parley-up-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(work) })
-	if err := os.Chmod(work, 0o711); err != nil {
-		t.Fatal(err)
-	}
+	work := postgrestest.Folder(t)
 	config.Data = filepath.Join(work, "new")
-	to := startMoved(t, config)
+	to := postgrestest.Start(t, config)
 	database := databaseOf(dsn)
 	for _, server := range []*postgres.Server{from.Server, to} {
 		if err := server.Stop(t.Context()); err != nil {
@@ -272,22 +266,7 @@ func upgraded(t *testing.T, from *ownServer, dsn string) string {
 	if err != nil {
 		t.Fatalf("pg_upgrade: %v\n%s", err, out)
 	}
-	return startMoved(t, config).DSN(database)
-}
-
-// startMoved starts the server to which a cluster is moved.
-func startMoved(t *testing.T, config postgres.Config) *postgres.Server {
-	t.Helper()
-	server, err := postgres.Start(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return server
+	return postgrestest.Start(t, config).DSN(database)
 }
 
 // replicated moves a database by a subscription, which carries rows and no sequences.

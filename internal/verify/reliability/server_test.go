@@ -6,9 +6,10 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"syscall"
 	"testing"
+
+	"github.com/parley-broker/parley/internal/postgres/postgrestest"
 
 	"github.com/jackc/pgx/v5"
 
@@ -26,44 +27,11 @@ type ownServer struct {
 // newOwnServer starts a server, with settings besides the usual ones, that is started again whenever it is gone.
 func newOwnServer(t *testing.T, settings ...map[string]string) *ownServer {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "parley-reliability-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(folder) })
-	// The server's user, who is not root, has to get in.
-	if err := os.Chmod(folder, 0o711); err != nil {
-		t.Fatal(err)
-	}
-	all := map[string]string{
-		"fsync":                     "off", // only processes die, and the page cache outlives them
-		"shared_buffers":            "32MB",
-		"max_prepared_transactions": "10",
-	}
+	all := map[string]string{"max_prepared_transactions": "10"}
 	for _, some := range settings {
 		maps.Copy(all, some)
 	}
-	server, err := postgres.Start(t.Context(), postgres.Config{
-		Data:     folder,
-		Version:  os.Getenv("PARLEY_TEST_POSTGRES"),
-		Settings: all,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	supervised := make(chan error, 1)
-	go func() { supervised <- server.Supervise(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-supervised; err != nil {
-			t.Error(err)
-		}
-		if err := server.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return &ownServer{Server: server}
+	return &ownServer{Server: postgrestest.Supervised(t, all)}
 }
 
 // fixture creates a database with the schema on the server. Only the first is installed; the others are copies of it as it was then.
