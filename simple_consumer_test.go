@@ -9,13 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-broker/parley/internal/logtest"
-
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/fixture"
+	"github.com/parley-broker/parley/internal/logtest"
 	"github.com/parley-broker/parley/operate"
 	"github.com/parley-broker/parley/parleytest"
 )

@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-broker/parley/internal/postgres/postgrestest"
-
 	tea "charm.land/bubbletea/v2"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -25,6 +23,7 @@ import (
 	"github.com/parley-broker/parley/internal/measure/demo"
 	measureverbs "github.com/parley-broker/parley/internal/measure/verbs"
 	"github.com/parley-broker/parley/internal/postgres"
+	"github.com/parley-broker/parley/internal/postgres/postgrestest"
 )
 
 // keepPictures replaces the pictures of the tutorial; CONTRIBUTING.md has the command.

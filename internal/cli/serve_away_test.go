@@ -14,11 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-broker/parley/internal/logtest"
-
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/parley-broker/parley/internal/logtest"
 	"github.com/parley-broker/parley/parleytest"
 )
 

@@ -12,13 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-broker/parley/internal/postgres/postgrestest"
-
-	"github.com/parley-broker/parley/internal/logtest"
-
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-broker/parley/internal/logtest"
 	"github.com/parley-broker/parley/internal/postgres"
+	"github.com/parley-broker/parley/internal/postgres/postgrestest"
 	"github.com/parley-broker/parley/parleytest"
 	"github.com/parley-broker/parley/schema"
 )

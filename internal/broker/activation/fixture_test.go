@@ -9,14 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-broker/parley/internal/logtest"
-
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley/internal/broker/activation"
 	"github.com/parley-broker/parley/internal/daemon"
 	"github.com/parley-broker/parley/internal/daemon/timers"
+	"github.com/parley-broker/parley/internal/logtest"
 	"github.com/parley-broker/parley/parleytest"
 )
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/miekg/dns"
+
+	"github.com/parley-broker/parley/internal/mail/mailtest"
 )
 
 // zone has the records of a DNS server of this machine, by lower-case name with its last dot. A name with no record and a failure fails.
@@ -66,26 +68,8 @@ func (z zone) ServeDNS(w dns.ResponseWriter, question *dns.Msg) {
 // resolver gives a resolver that asks a server with these records.
 func (z zone) resolver(t *testing.T) *net.Resolver {
 	t.Helper()
-	packets, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, server := range []*dns.Server{{PacketConn: packets, Handler: z}, {Listener: listener, Handler: z}} {
-		started := make(chan struct{})
-		server.NotifyStartedFunc = func() { close(started) }
-		go func() { _ = server.ActivateAndServe() }()
-		<-started
-		t.Cleanup(func() { _ = server.Shutdown() })
-	}
+	address := mailtest.NameServer(t, z)
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		address := packets.LocalAddr()
-		if strings.HasPrefix(network, "tcp") {
-			address = listener.Addr() // another port: that of the packets may be taken
-		}
-		return (&net.Dialer{}).DialContext(ctx, network, address.String())
+		return new(net.Dialer).DialContext(ctx, network, address)
 	}}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/parley-broker/parley/internal/mail/maildir"
+	"github.com/parley-broker/parley/internal/mail/mailtest"
 )
 
 func files(t *testing.T, pattern string) []string {
@@ -71,7 +72,7 @@ func TestLinesEndAsThoseOfFiles(t *testing.T) {
 	for _, piece := range []int{1, 2, 3, 1000} {
 		root := t.TempDir()
 		store := at(root)
-		body := &slowReader{"A: 1\r\n\r\na\rb\r\r\nc\r\n\r\n\nd\r", piece}
+		body := mailtest.InPieces("A: 1\r\n\r\na\rb\r\r\nc\r\n\r\n\nd\r", piece)
 		if _, err := store.Deliver(maildir.Delivery{ID: "1", Sender: "x@y", Recipient: "a@b.example", Body: body, Size: 22}); err != nil {
 			t.Fatal(err)
 		}
@@ -87,21 +88,6 @@ func TestLinesEndAsThoseOfFiles(t *testing.T) {
 			t.Errorf("with %d bytes a time: %q, want %q", piece, content, want)
 		}
 	}
-}
-
-// slowReader gives a text in small pieces.
-type slowReader struct {
-	text  string
-	piece int
-}
-
-func (r *slowReader) Read(b []byte) (int, error) {
-	if r.text == "" {
-		return 0, io.EOF
-	}
-	n := copy(b, r.text[:min(r.piece, len(r.text))])
-	r.text = r.text[n:]
-	return n, nil
 }
 
 func TestRepeatedDeliveryAddsNothing(t *testing.T) {

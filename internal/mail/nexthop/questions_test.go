@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,34 +11,19 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/parley-broker/parley/internal/mail/mailtest"
 	"github.com/parley-broker/parley/internal/mail/nexthop"
 )
 
 // answering is a name server on loopback, by UDP and TCP, that does what a test says.
 func answering(t *testing.T, answer func(asked, response *dns.Msg, isTCP bool)) *nexthop.Resolver {
 	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", listener.Addr().String())
-	if err != nil {
-		t.Skip("the port is taken by somebody else")
-	}
-	for _, server := range []*dns.Server{{Listener: listener}, {PacketConn: conn}} {
-		isTCP := server.Listener != nil
-		server.Handler = dns.HandlerFunc(func(w dns.ResponseWriter, asked *dns.Msg) {
-			response := new(dns.Msg).SetReply(asked)
-			answer(asked, response, isTCP)
-			_ = w.WriteMsg(response)
-		})
-		started := make(chan struct{})
-		server.NotifyStartedFunc = func() { close(started) }
-		go func() { _ = server.ActivateAndServe() }()
-		<-started
-		t.Cleanup(func() { _ = server.Shutdown() })
-	}
-	resolver, err := nexthop.New(nexthop.Config{Servers: []string{conn.LocalAddr().String()}})
+	address := mailtest.NameServer(t, dns.HandlerFunc(func(w dns.ResponseWriter, asked *dns.Msg) {
+		response := new(dns.Msg).SetReply(asked)
+		answer(asked, response, w.LocalAddr().Network() == "tcp")
+		_ = w.WriteMsg(response)
+	}))
+	resolver, err := nexthop.New(nexthop.Config{Servers: []string{address}})
 	if err != nil {
 		t.Fatal(err)
 	}

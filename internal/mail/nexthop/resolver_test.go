@@ -3,13 +3,13 @@ package nexthop_test
 import (
 	"context"
 	"errors"
-	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/miekg/dns"
 
+	"github.com/parley-broker/parley/internal/mail/mailtest"
 	"github.com/parley-broker/parley/internal/mail/nexthop"
 )
 
@@ -24,18 +24,11 @@ type zone struct {
 func newZone(t *testing.T, records ...string) *zone {
 	t.Helper()
 	z := &zone{}
-	conn, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	z.address = conn.LocalAddr().String()
 	parsed := make([]dns.RR, len(records))
-	for i, record := range records {
-		if parsed[i], err = dns.NewRR(record); err != nil {
-			t.Fatal(err)
-		}
+	for i, text := range records {
+		parsed[i] = record(t, text)
 	}
-	server := &dns.Server{PacketConn: conn, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, asked *dns.Msg) {
+	z.address = mailtest.NameServer(t, dns.HandlerFunc(func(w dns.ResponseWriter, asked *dns.Msg) {
 		z.questions.Add(1)
 		response := new(dns.Msg).SetReply(asked)
 		response.AuthenticatedData = z.secure.Load()
@@ -68,12 +61,7 @@ func newZone(t *testing.T, records ...string) *zone {
 			response.Rcode = dns.RcodeNameError
 		}
 		_ = w.WriteMsg(response)
-	})}
-	started := make(chan struct{})
-	server.NotifyStartedFunc = func() { close(started) }
-	go func() { _ = server.ActivateAndServe() }()
-	<-started
-	t.Cleanup(func() { _ = server.Shutdown() })
+	}))
 	return z
 }
 

@@ -18,6 +18,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/parley-broker/parley/internal/mail/mailtest"
 )
 
 // variable names the languages whose programs fetch packages from their registries, "all" for every one.
@@ -31,7 +33,7 @@ func fetches(t *testing.T, language string, tools ...string) {
 		t.Skipf("%s does not ask for %s", variable, language)
 	}
 	for _, tool := range tools {
-		program(t, tool, variable)
+		mailtest.Program(t, tool, variable)
 	}
 }
 
@@ -113,7 +115,7 @@ func submits(t *testing.T, submit func(host, port string)) {
 
 func TestPythonSubmits(t *testing.T) {
 	t.Parallel()
-	python := program(t, "python3", "PARLEY_TEST_REQUIRE_LANGUAGES")
+	python := mailtest.Program(t, "python3", "PARLEY_TEST_REQUIRE_LANGUAGES")
 	submits(t, func(host, port string) { in(t, ".", python, "testdata/submit.py", host, port) })
 }
 

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/parley-broker/parley/internal/mail/mailtest"
 )
 
 // dovecot is a Dovecot with a configuration of its own, which delivers by LMTP into Maildirs.
@@ -20,7 +22,7 @@ type dovecot struct {
 
 func newDovecot(t *testing.T) *dovecot {
 	t.Helper()
-	program(t, "dovecot", "PARLEY_TEST_REQUIRE_DOVECOT")
+	mailtest.Program(t, "dovecot", "PARLEY_TEST_REQUIRE_DOVECOT")
 	if _, err := os.Stat("/usr/lib/dovecot/lmtp"); err != nil {
 		t.Skip("Dovecot has no LMTP here")
 	}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/parley-broker/parley/internal/mail/mailtest"
 )
 
 // startExim runs an Exim for exim.example with a configuration and a queue of its own: what it does not have itself goes to the hub.
@@ -67,17 +69,17 @@ begin retry
 			t.Logf("the log of Exim: %s", log)
 		}
 	})
-	h.await("Exim", func() bool { return isListening(t.Context(), address) })
+	h.await("Exim", func() bool { return mailtest.IsListening(t.Context(), address) })
 }
 
 // Mail that we send to Exim comes back from it, because it has the address as an alias of ours. It sends in chunks (BDAT), unlike Postfix.
 func TestEximRelaysToUsAndFromUs(t *testing.T) {
 	t.Parallel()
-	path := program(t, "exim4", "PARLEY_TEST_REQUIRE_EXIM")
+	path := mailtest.Program(t, "exim4", "PARLEY_TEST_REQUIRE_EXIM")
 	if os.Geteuid() != 0 {
 		t.Skip("Exim has to be started by root")
 	}
-	address := freeAddress(t)
+	address := mailtest.FreeAddress(t)
 	h := newHub(t, map[string]string{"exim.example": address}, nil)
 	startExim(t, path, address, h)
 

@@ -13,26 +13,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-broker/parley/internal/logtest"
-
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/parley-broker/parley/internal/logtest"
+	"github.com/parley-broker/parley/internal/mail/mailtest"
 	"github.com/parley-broker/parley/internal/mail/server"
 	"github.com/parley-broker/parley/parleytest"
 )
-
-// program gives the path of a program, or skips the test where it is not installed and the variable is not set.
-func program(t *testing.T, name, variable string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		if os.Getenv(variable) != "" {
-			t.Fatalf("%s is set, but %s is not installed", variable, name)
-		}
-		t.Skipf("%s is not installed", name)
-	}
-	return path
-}
 
 // object is settings as they are written in a configuration.
 type object map[string]any
@@ -50,7 +37,7 @@ type hub struct {
 // newHub configures mail transport and runs it until the test ends. Mail for the domain of a peer goes to its address.
 func newHub(t *testing.T, peers map[string]string, more map[string]map[string]object) *hub {
 	t.Helper()
-	h := &hub{T: t, pool: parleytest.Database(t), inbound: freeAddress(t), submission: freeAddress(t), mailboxes: t.TempDir()}
+	h := &hub{T: t, pool: parleytest.Database(t), inbound: mailtest.FreeAddress(t), submission: mailtest.FreeAddress(t), mailboxes: t.TempDir()}
 	connectors := map[string]object{}
 	for domain, address := range peers {
 		host, port, err := net.SplitHostPort(address)
@@ -94,7 +81,9 @@ func newHub(t *testing.T, peers map[string]string, more map[string]map[string]ob
 	}
 	h.exec(`select parley_mail.apply($1::jsonb)`, string(text))
 	h.start()
-	h.await("the listener", func() bool { return isListening(h.Context(), h.inbound) && isListening(h.Context(), h.submission) })
+	h.await("the listener", func() bool {
+		return mailtest.IsListening(h.Context(), h.inbound) && mailtest.IsListening(h.Context(), h.submission)
+	})
 	return h
 }
 
@@ -118,26 +107,6 @@ func (h *hub) start() {
 		}
 		s.Close()
 	})
-}
-
-// freeAddress gives an address of loopback with a port that is free now.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
-}
-
-func isListening(ctx context.Context, address string) bool {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
-	if err != nil {
-		return false
-	}
-	_ = conn.Close()
-	return true
 }
 
 func (h *hub) exec(statement string, arguments ...any) {

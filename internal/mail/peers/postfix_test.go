@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/parley-broker/parley/internal/mail/mailtest"
 )
 
 // postfix is a Postfix with a configuration and a queue of its own, which relays all that is not refused.
@@ -37,11 +39,11 @@ func openFolder(t *testing.T) string {
 // newPostfix prepares a Postfix for postfix.example: start runs it.
 func newPostfix(t *testing.T) *postfix {
 	t.Helper()
-	program(t, "postfix", "PARLEY_TEST_REQUIRE_POSTFIX")
+	mailtest.Program(t, "postfix", "PARLEY_TEST_REQUIRE_POSTFIX")
 	if os.Geteuid() != 0 {
 		t.Skip("Postfix has to be started by root")
 	}
-	return &postfix{t: t, folder: openFolder(t), address: freeAddress(t)}
+	return &postfix{t: t, folder: openFolder(t), address: mailtest.FreeAddress(t)}
 }
 
 // start runs Postfix, whose log goes to that of the system: its postlogd, which logs to itself, can block with all that log, for ever, when
@@ -109,7 +111,7 @@ tlsmgr unix - - n 1000? 1 tlsmgr`, "\n") {
 		_ = exec.Command("postfix", "-c", filepath.Join(p.folder, "etc"), "stop").Run()
 	})
 	p.command("start")
-	h.await("Postfix", func() bool { return isListening(p.t.Context(), p.address) })
+	h.await("Postfix", func() bool { return mailtest.IsListening(p.t.Context(), p.address) })
 }
 
 func (p *postfix) command(name string) {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-broker/parley/internal/mail/mailtest"
 	"github.com/parley-broker/parley/internal/mail/parts"
 	"github.com/parley-broker/parley/internal/mail/parts/corpus"
 )
@@ -147,7 +148,7 @@ func compares(t *testing.T, reader string, run func(folder string) *exec.Cmd) {
 
 func TestPythonReadsTheCorpusAsWeDo(t *testing.T) {
 	t.Parallel()
-	python := program(t, "python3", "PARLEY_TEST_REQUIRE_LANGUAGES")
+	python := mailtest.Program(t, "python3", "PARLEY_TEST_REQUIRE_LANGUAGES")
 	compares(t, "python", func(folder string) *exec.Cmd {
 		return exec.CommandContext(t.Context(), python, "testdata/readers/read.py", folder)
 	})

@@ -7,13 +7,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/parley-broker/parley/internal/mail/mailtest"
 )
 
 // newAuthenticator runs a Dovecot that does nothing but verify the password of a user for Postfix, by SCRAM-SHA-256 alone, and gives its address.
 func newAuthenticator(t *testing.T) string {
 	t.Helper()
-	program(t, "dovecot", "PARLEY_TEST_REQUIRE_DOVECOT")
-	folder, address := openFolder(t), freeAddress(t)
+	mailtest.Program(t, "dovecot", "PARLEY_TEST_REQUIRE_DOVECOT")
+	folder, address := openFolder(t), mailtest.FreeAddress(t)
 	host, port, _ := net.SplitHostPort(address)
 	write(t, filepath.Join(folder, "users"), "hub:{PLAIN}pencil:::\n")
 	configuration := filepath.Join(folder, "dovecot.conf")
@@ -45,7 +47,7 @@ func TestPostfixAndWeAuthenticateByScramWithinTLS(t *testing.T) {
 	t.Parallel()
 	peer := newPostfix(t)
 	authenticator := newAuthenticator(t)
-	certificateFile, keyFile := certificate(t)
+	certificateFile, keyFile := mailtest.CertificateFiles(t, "hub.example.org")
 	connector := object{
 		"tls": "REQUIRED", "authentication": "SCRAM-SHA-256", "username": "hub", "password": "pencil",
 		"certificate_file": certificateFile, "certificate_key_file": keyFile,
@@ -93,8 +95,8 @@ smtpd_recipient_restrictions = permit_sasl_authenticated, reject
 // msmtp has its SCRAM from GNU SASL.
 func TestMsmtpAuthenticatesByScram(t *testing.T) {
 	t.Parallel()
-	msmtp := program(t, "msmtp", "PARLEY_TEST_REQUIRE_MSMTP")
-	certificateFile, keyFile := certificate(t)
+	msmtp := mailtest.Program(t, "msmtp", "PARLEY_TEST_REQUIRE_MSMTP")
+	certificateFile, keyFile := mailtest.CertificateFiles(t, "hub.example.org")
 	h := newHub(t, nil, map[string]map[string]object{"receive connector": {"submission": {
 		"tls": "REQUIRED", "certificate_file": certificateFile, "certificate_key_file": keyFile, "authentication": []string{"SCRAM-SHA-256"},
 		"authentication_without_tls": false,

@@ -3,16 +3,11 @@ package receive_test
 import (
 	"bufio"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"errors"
 	"io"
 	"log/slog"
-	"math/big"
 	"net"
 	"net/netip"
 	"strings"
@@ -20,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-broker/parley/internal/mail/mailtest"
 	"github.com/parley-broker/parley/internal/mail/message"
 	"github.com/parley-broker/parley/internal/mail/receive"
 	"github.com/parley-broker/parley/internal/mail/spool"
@@ -259,26 +255,10 @@ func (k key) get(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &k.tls
 
 func certificate(t testing.TB, names ...string) key {
 	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: names[0]}, DNSNames: names, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := mailtest.Certificate(t, names...)
 	pool := x509.NewCertPool()
-	pool.AddCert(leaf)
-	return key{tls: tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private, Leaf: leaf}, pool: pool}
+	pool.AddCert(made.Leaf)
+	return key{tls: *made, pool: pool}
 }
 
 // startTLS has the client go on over TLS.

@@ -2,26 +2,13 @@ package receive_test
 
 import (
 	"net"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
 
+	"github.com/parley-broker/parley/internal/mail/mailtest"
 	"github.com/parley-broker/parley/internal/mail/receive"
 )
-
-// program gives the path of a program, or skips the test where it is not installed and the variable is not set.
-func program(t *testing.T, name, variable string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		if os.Getenv(variable) != "" {
-			t.Fatalf("%s is set, but %s is not installed", variable, name)
-		}
-		t.Skipf("%s is not installed", name)
-	}
-	return path
-}
 
 const smtplib = `
 import smtplib, ssl, sys
@@ -42,7 +29,7 @@ with smtplib.SMTP(sys.argv[1], int(sys.argv[2]), timeout=30) as s:
 
 func TestPythonSends(t *testing.T) {
 	t.Parallel()
-	python := program(t, "python3", "PARLEY_TEST_REQUIRE_LANGUAGES")
+	python := mailtest.Program(t, "python3", "PARLEY_TEST_REQUIRE_LANGUAGES")
 	connector := submission()
 	connector.TLS = receive.TLSRequired
 	f := start(t, nil, connector)
@@ -61,7 +48,7 @@ func TestPythonSends(t *testing.T) {
 
 func TestSwaksSends(t *testing.T) {
 	t.Parallel()
-	swaks := program(t, "swaks", "PARLEY_TEST_REQUIRE_SWAKS")
+	swaks := mailtest.Program(t, "swaks", "PARLEY_TEST_REQUIRE_SWAKS")
 	f := start(t, nil, internet())
 	out, err := exec.CommandContext(t.Context(), swaks, "--server", f.address, "--tls", "--from", "a@example.net", "--to", "bob@example.com").CombinedOutput()
 	if err != nil {

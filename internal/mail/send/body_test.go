@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-broker/parley/internal/mail/mailtest"
 	"github.com/parley-broker/parley/internal/mail/send"
 )
 
@@ -34,7 +35,7 @@ func TestBodyArrivesAsItWas(t *testing.T) {
 		body := strings.Join(lines, "\r\n") + "\r\n"
 		message := letter(body, "a@b.example")
 		message.Open = func(context.Context) (io.ReadCloser, error) {
-			return io.NopCloser(&slowReader{text: body, piece: 1 + random.IntN(5)}), nil
+			return io.NopCloser(mailtest.InPieces(body, 1+random.IntN(5))), nil
 		}
 		if got := outcome(connection.Send(t.Context(), message)); got != "delivered 2.0.0" {
 			t.Fatalf("body %d, %q: result is %s", seed, body, got)
@@ -72,21 +73,6 @@ func TestDotIsDoubledAtTheCutOfPieces(t *testing.T) {
 			}
 		}
 	}
-}
-
-// slowReader gives a text in small pieces.
-type slowReader struct {
-	text  string
-	piece int
-}
-
-func (r *slowReader) Read(b []byte) (int, error) {
-	if r.text == "" {
-		return 0, io.EOF
-	}
-	n := copy(b, r.text[:min(r.piece, len(r.text))])
-	r.text = r.text[n:]
-	return n, nil
 }
 
 func TestBodyThatCannotBeReadIsNotAcceptedInPart(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/parley-broker/parley/internal/mail/mailtest"
 	"github.com/parley-broker/parley/internal/mail/nexthop"
 	"github.com/parley-broker/parley/internal/mail/send"
 )
@@ -27,17 +28,14 @@ import (
 // zone is a name server on loopback that answers from records, with the bit that says they are authentic or without.
 func zone(t *testing.T, secure bool, records ...string) *nexthop.Resolver {
 	t.Helper()
-	conn, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	parsed := make([]dns.RR, len(records))
 	for i, record := range records {
+		var err error
 		if parsed[i], err = dns.NewRR(record); err != nil {
 			t.Fatal(err)
 		}
 	}
-	server := &dns.Server{PacketConn: conn, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, asked *dns.Msg) {
+	address := mailtest.NameServer(t, dns.HandlerFunc(func(w dns.ResponseWriter, asked *dns.Msg) {
 		response := new(dns.Msg).SetReply(asked)
 		response.AuthenticatedData = secure
 		if name := asked.Question[0].Name; strings.HasPrefix(name, "broken.") ||
@@ -50,13 +48,8 @@ func zone(t *testing.T, secure bool, records ...string) *nexthop.Resolver {
 			}
 		}
 		_ = w.WriteMsg(response)
-	})}
-	started := make(chan struct{})
-	server.NotifyStartedFunc = func() { close(started) }
-	go func() { _ = server.ActivateAndServe() }()
-	<-started
-	t.Cleanup(func() { _ = server.Shutdown() })
-	resolver, err := nexthop.New(nexthop.Config{Servers: []string{conn.LocalAddr().String()}})
+	}))
+	resolver, err := nexthop.New(nexthop.Config{Servers: []string{address}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +72,7 @@ func portOf(t *testing.T, address string) int {
 // The proofs that a host has to give: by signed records, which count more than the policy that the domain publishes; by that; or none.
 func TestHostProvesWhatThePoliciesOfItsDomainAsk(t *testing.T) {
 	t.Parallel()
-	own, other := certificate(t, "mx.b.example"), certificate(t, "mx.b.example")
+	own, other := mailtest.Certificate(t, "mx.b.example"), mailtest.Certificate(t, "mx.b.example")
 	tlsa := func(port int, usage string, shown *x509.Certificate) string {
 		return fmt.Sprintf("_%d._tcp.mx.b.example. 300 IN TLSA %s 1 2 %x", port, cmp.Or(usage, "3"), sha512.Sum512(shown.RawSubjectPublicKeyInfo))
 	}
@@ -245,7 +238,7 @@ func TestPasswordIsProvedAsTheConnectorSays(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			step, first := 0, ""
-			h := &host{extensions: []string{"AUTH PLAIN LOGIN SCRAM-SHA-256"}, certificate: certificate(t, "mx.example")}
+			h := &host{extensions: []string{"AUTH PLAIN LOGIN SCRAM-SHA-256"}, certificate: mailtest.Certificate(t, "mx.example")}
 			h.answer = func(line string) string {
 				if strings.HasPrefix(line, "AUTH ") {
 					step = 1

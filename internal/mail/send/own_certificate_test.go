@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-broker/parley/internal/mail/mailtest"
 	"github.com/parley-broker/parley/internal/mail/send"
 )
 
@@ -17,7 +18,7 @@ import (
 // failure is one of the way to the host, whose queue waits, and the error says whose fault it is.
 func TestConnectorProvesWhoItIsByItsCertificate(t *testing.T) {
 	t.Parallel()
-	known, outsider := certificate(t, "hub.example"), certificate(t, "outsider.example")
+	known, outsider := mailtest.Certificate(t, "hub.example"), mailtest.Certificate(t, "outsider.example")
 	clients := x509.NewCertPool()
 	clients.AddCert(known.Leaf)
 	asks := &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: clients}
@@ -65,7 +66,7 @@ func TestConnectorProvesWhoItIsByItsCertificate(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			h := &host{certificate: certificate(t, "relay.example"), asks: c.asks, isImplicit: c.connector.ImplicitTLS}
+			h := &host{certificate: mailtest.Certificate(t, "relay.example"), asks: c.asks, isImplicit: c.connector.ImplicitTLS}
 			if c.offers != "" {
 				h.extensions = append(h.extensions, c.offers)
 			}

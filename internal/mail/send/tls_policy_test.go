@@ -10,13 +10,14 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/parley-broker/parley/internal/mail/mailtest"
 	"github.com/parley-broker/parley/internal/mail/send"
 )
 
 func TestTLSAsThePolicyAsks(t *testing.T) {
 	t.Parallel()
-	shown := certificate(t, "host.example")
-	other := certificate(t, "other.example")
+	shown := mailtest.Certificate(t, "host.example")
+	other := mailtest.Certificate(t, "other.example")
 	trusted := x509.NewCertPool()
 	trusted.AddCert(shown.Leaf)
 	record := func(c *x509.Certificate, usage, selector uint8) *dns.TLSA {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/parley-broker/parley/internal/mail/mailtest"
 	"github.com/parley-broker/parley/internal/mail/metrics"
 	"github.com/parley-broker/parley/internal/telemetry"
 )
@@ -51,8 +52,8 @@ func (g *governed) scrape() map[string]float64 {
 // The page of counters has what is exported and nothing else, and what happens moves them.
 func TestEachCounterOfThePageIsExportedAndMoves(t *testing.T) {
 	t.Parallel()
-	submission := free(t)
-	certificateFile, keyFile := certificate(t, "hub.example.org")
+	submission := mailtest.FreeAddress(t)
+	certificateFile, keyFile := mailtest.CertificateFiles(t, "hub.example.org")
 	g := newGoverned(t, fmt.Sprintf(`{
 		"organization": {"organization": {"expansion_size_limit": 2}},
 		"mailbox": {"bob@example.org": {"store": "local"}, "eve@example.org": {"store": "local"},

@@ -16,12 +16,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-broker/parley/internal/logtest"
-
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/parley-broker/parley/internal/logtest"
+	"github.com/parley-broker/parley/internal/mail/mailtest"
 	"github.com/parley-broker/parley/internal/mail/server"
 )
 
@@ -58,7 +58,7 @@ type governed struct {
 
 func newGoverned(t *testing.T, configuration ...string) *governed {
 	t.Helper()
-	g := &governed{hub: newHub(t), measured: measured{values: map[string]float64{}}, pickup: t.TempDir(), replay: t.TempDir(), http: free(t)}
+	g := &governed{hub: newHub(t), measured: measured{values: map[string]float64{}}, pickup: t.TempDir(), replay: t.TempDir(), http: mailtest.FreeAddress(t)}
 	g.zone = g.byDNS(`{"mta_sts": false}`)
 	g.exec(`select parley_mail.apply($1::jsonb)`, fmt.Sprintf(`{
 		"pickup folder": {"here": {"path": %q, "poll": 1}},

@@ -4,6 +4,8 @@ import (
 	netsmtp "net/smtp"
 	"strings"
 	"testing"
+
+	"github.com/parley-broker/parley/internal/mail/mailtest"
 )
 
 // Objects that a daemon cannot use when it starts it leaves out, and says so: all else of the configuration works.
@@ -11,7 +13,7 @@ func TestDaemonStartsWithoutWhatItCannotUse(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.exec(`select parley_mail.apply($1::jsonb)`, `{
-		"receive connector": {"secured": {"usage": "CLIENT", "bindings": ["`+free(t)+`"], "certificate_file": "/nowhere/a.pem", "certificate_key_file": "/nowhere/a.key"}},
+		"receive connector": {"secured": {"usage": "CLIENT", "bindings": ["`+mailtest.FreeAddress(t)+`"], "certificate_file": "/nowhere/a.pem", "certificate_key_file": "/nowhere/a.key"}},
 		"send connector": {"broken": {"address_spaces": [{"pattern": "broken.example"}], "source_addresses": ["no address"]}}}`)
 	// As an older build may have taken it.
 	h.exec(`insert into parley_mail._p_object (kind, name, settings, secrets, changed_by, version) values ('signing key', 'chalk',

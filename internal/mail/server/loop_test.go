@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-broker/parley/internal/mail/mailtest"
 	"github.com/parley-broker/parley/internal/mail/server"
 )
 
@@ -19,7 +20,7 @@ func TestMailThatWouldComeBackIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	second := free(t)
+	second := mailtest.FreeAddress(t)
 	h.exec(`select parley_mail.apply($1::jsonb)`, fmt.Sprintf(`{
 		"receive connector": {"inbound": {"bindings": [%[3]q, %[4]q], "fqdn": "in.example.org", "tarpit": 0}},
 		"send connector": {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	gomilter "github.com/emersion/go-milter"
+
+	"github.com/parley-broker/parley/internal/mail/mailtest"
 )
 
 // scanner is a milter that refuses a subject, and marks what it has seen.
@@ -52,7 +54,7 @@ func TestMailFromOutsideIsVerifiedAndFiltered(t *testing.T) {
 		"own": `"permission_groups": ["Peer servers", "Externally secured"], "peer_server_networks": ["192.0.2.50-192.0.2.60"],
 			"trusted_networks": ["192.0.2.70"]`,
 	} {
-		addresses[name] = free(t)
+		addresses[name] = mailtest.FreeAddress(t)
 		connectors = append(connectors, fmt.Sprintf(`%q: {"usage": "INTERNET", "bindings": [%q], "tls": "OFF", "tarpit": 0,
 			"remote_ranges": ["127.0.0.1", "192.0.2.0/24"], "proxy_networks": ["127.0.0.0/8"], %s}`, name, addresses[name], settings))
 	}

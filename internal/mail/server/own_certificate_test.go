@@ -7,15 +7,17 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/parley-broker/parley/internal/mail/mailtest"
 )
 
 // A certificate whose key is another's makes the mail of its connector wait, and nothing else; a diagnosis says why. It is read anew when
 // the mail is tried again, and when its files have changed.
 func TestCertificateOfASendConnectorIsReadFromItsFiles(t *testing.T) {
 	t.Parallel()
-	relayFile, relayKey := certificate(t, "relay.example")
-	ownFile, ownKey := certificate(t, "hub.example.org")
-	_, otherKey := certificate(t, "other.example.org")
+	relayFile, relayKey := mailtest.CertificateFiles(t, "relay.example")
+	ownFile, ownKey := mailtest.CertificateFiles(t, "hub.example.org")
+	_, otherKey := mailtest.CertificateFiles(t, "other.example.org")
 	shown, err := tls.LoadX509KeyPair(relayFile, relayKey)
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/parley-broker/parley/internal/mail/mailtest"
 )
 
 const draft = "From: ann@example.org\nTo: ann@example.org\nSubject: %s\n\ndraft of another program\n"
@@ -145,7 +147,7 @@ func TestMaildirOutsideIsNotWritten(t *testing.T) {
 func TestCertificateOutsideIsNotRead(t *testing.T) {
 	t.Parallel()
 	p := newPermitted(t)
-	outside, key := certificate(t, "hub.example.org")
+	outside, key := mailtest.CertificateFiles(t, "hub.example.org")
 	inside, insideKey := filepath.Join(p.inside, "a.pem"), filepath.Join(p.inside, "a.key")
 	for from, to := range map[string]string{outside: inside, key: insideKey} {
 		text, err := os.ReadFile(from)
@@ -158,7 +160,7 @@ func TestCertificateOutsideIsNotRead(t *testing.T) {
 	if err := os.Symlink(outside, link); err != nil {
 		t.Fatal(err)
 	}
-	secured, unsecured, behind, authorities, http := free(t), free(t), free(t), free(t), free(t)
+	secured, unsecured, behind, authorities, http := mailtest.FreeAddress(t), mailtest.FreeAddress(t), mailtest.FreeAddress(t), mailtest.FreeAddress(t), mailtest.FreeAddress(t)
 	p.exec(`select parley_mail.apply($1::jsonb)`, fmt.Sprintf(`{
 		"receive connector": {
 			"inside": {"usage": "CLIENT", "bindings": [%q], "tls": "REQUIRED", "certificate_file": %q, "certificate_key_file": %q},
@@ -216,7 +218,7 @@ func TestSocketOutsideIsNotConnectedTo(t *testing.T) {
 	if err := os.Symlink("../outside/lmtp", filepath.Join(p.inside, "link")); err != nil {
 		t.Fatal(err)
 	}
-	filtered, address := free(t), free(t)
+	filtered, address := mailtest.FreeAddress(t), mailtest.FreeAddress(t)
 	p.exec(`select parley_mail.apply($1::jsonb)`, fmt.Sprintf(`{
 		"mailbox store": {"inside": {"address": "unix:%s/lmtp"}, "outside": {"address": "unix:%s/lmtp"}, "link": {"address": "unix:%s/link"}},
 		"mailbox": {"in@example.org": {"store": "inside"}, "out@example.org": {"store": "outside"}, "link@example.org": {"store": "link"}},
@@ -262,7 +264,7 @@ func TestDaemonWithoutFoldersUsesNoneOfTheMachine(t *testing.T) {
 func TestConfigurationIsUsedBesideWhatIsLeftOut(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
-	h.exec(`select parley_mail.apply($1::jsonb)`, `{"receive connector": {"secured": {"usage": "CLIENT", "bindings": ["`+free(t)+`"],
+	h.exec(`select parley_mail.apply($1::jsonb)`, `{"receive connector": {"secured": {"usage": "CLIENT", "bindings": ["`+mailtest.FreeAddress(t)+`"],
 		"certificate_file": "`+t.TempDir()+`/a.pem", "certificate_key_file": "`+t.TempDir()+`/a.key"}}}`)
 	h.start()
 	h.await("the listener", h.listens)

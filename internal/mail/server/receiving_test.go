@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/parley-broker/parley/internal/logtest"
+	"github.com/parley-broker/parley/internal/mail/mailtest"
 )
 
 // The checks that users and partners meet: TLS, authentication, rights of senders, limits, recipients that do not exist.
@@ -19,10 +20,10 @@ func TestUsersAndPartnersSubmitOverTLS(t *testing.T) {
 	h := newHub(t)
 	log := &logtest.Log{}
 	h.logger = log.Logger(slog.LevelInfo)
-	submission, partner := free(t), free(t)
-	certificateFile, keyFile := certificate(t, "hub.example.org")
-	otherFile, otherKey := certificate(t, "partners.example.org")
-	clientFile, clientKey := certificate(t, "mail.partner.example")
+	submission, partner := mailtest.FreeAddress(t), mailtest.FreeAddress(t)
+	certificateFile, keyFile := mailtest.CertificateFiles(t, "hub.example.org")
+	otherFile, otherKey := mailtest.CertificateFiles(t, "partners.example.org")
+	clientFile, clientKey := mailtest.CertificateFiles(t, "mail.partner.example")
 	role := "mail_" + strings.ReplaceAll(h.text(`select current_database()`), "-", "_")
 	h.exec(fmt.Sprintf(`create role %[1]s login password 'r0le'; create role %[1]s_other login password 'r0le'`, role))
 	h.exec(`select parley_mail.grant_right('SEND', $1)`, role)
@@ -130,7 +131,7 @@ func TestUsersAndPartnersSubmitOverTLS(t *testing.T) {
 		}
 	})
 	t.Run("bindings and limits of the node that change", func(*testing.T) {
-		next := free(t)
+		next := mailtest.FreeAddress(t)
 		h.exec(`select parley_mail.apply(jsonb_build_object('organization', '{"organization": {"connection_rate_per_node": 1}}'::jsonb,
 			'receive connector', jsonb_build_object('submission', jsonb_build_object('bindings', jsonb_build_array($1::text)))))`, next)
 		h.dial(next).say("QUIT", "221")

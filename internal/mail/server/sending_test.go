@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +15,7 @@ import (
 	"github.com/emersion/go-smtp"
 	"github.com/miekg/dns"
 
+	"github.com/parley-broker/parley/internal/mail/mailtest"
 	"github.com/parley-broker/parley/internal/mail/server"
 )
 
@@ -29,18 +29,9 @@ type zone struct {
 
 func newZone(t *testing.T, records ...string) *zone {
 	t.Helper()
-	conn, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	z := &zone{address: conn.LocalAddr().String()}
+	z := &zone{}
 	z.set(t, records...)
-	host := &dns.Server{PacketConn: conn, Handler: dns.HandlerFunc(z.answer)}
-	started := make(chan struct{})
-	host.NotifyStartedFunc = func() { close(started) }
-	go func() { _ = host.ActivateAndServe() }()
-	<-started
-	t.Cleanup(func() { _ = host.Shutdown() })
+	z.address = mailtest.NameServer(t, dns.HandlerFunc(z.answer))
 	return z
 }
 
@@ -92,32 +83,6 @@ func (h *hub) byDNS(settings string) *zone {
 	h.exec(`select parley_mail.alter_object('send connector', 'outbound', '{"routing": "DNS", "smart_hosts": []}'::jsonb
 		|| jsonb_build_object('port', $1::integer) || $2::jsonb)`, port, settings)
 	return newZone(h.T, "*.example. 300 IN MX 10 mx.relay.example.", "mx.relay.example. 300 IN A 127.0.0.1")
-}
-
-// run runs a daemon as start does, with a configuration of its own.
-func (h *hub) run(config server.Config) (stop func()) {
-	h.Helper()
-	config.Pool, config.SpoolFolder, config.Logger = h.pool, h.TempDir(), slog.New(slog.DiscardHandler)
-	config.Folders = h.folders
-	s, err := server.New(config)
-	if err != nil {
-		h.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(h.Context()))
-	if err := s.Prepare(ctx); err != nil {
-		cancel()
-		h.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			h.Errorf("the server ended with %v", err)
-		}
-	})
-	h.Cleanup(stop)
-	return stop
 }
 
 func (h *hub) submit(recipients ...string) {

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"github.com/emersion/go-smtp"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/parley-broker/parley/internal/mail/mailtest"
 	"github.com/parley-broker/parley/internal/mail/server"
 	"github.com/parley-broker/parley/parleytest"
 )
@@ -149,7 +151,15 @@ func (h *hub) exec(statement string, arguments ...any) {
 // start runs a daemon until the test ends, or stop is called.
 func (h *hub) start() (stop func()) {
 	h.Helper()
-	s, err := server.New(server.Config{Pool: h.pool, SpoolFolder: h.TempDir(), NameServers: h.servers, Folders: h.folders, Logger: h.logger})
+	return h.run(server.Config{NameServers: h.servers, Logger: h.logger})
+}
+
+// run runs a daemon as start does, with a configuration of its own.
+func (h *hub) run(config server.Config) (stop func()) {
+	h.Helper()
+	config.Pool, config.SpoolFolder, config.Folders = h.pool, h.TempDir(), h.folders
+	config.Logger = cmp.Or(config.Logger, slog.New(slog.DiscardHandler))
+	s, err := server.New(config)
 	if err != nil {
 		h.Fatal(err)
 	}
@@ -188,11 +198,7 @@ func (h *hub) await(what string, is func() bool) {
 
 // listens is whether a daemon takes connections.
 func (h *hub) listens() bool {
-	conn, err := new(net.Dialer).DialContext(h.Context(), "tcp", h.address)
-	if err == nil {
-		_ = conn.Close()
-	}
-	return err == nil
+	return mailtest.IsListening(h.Context(), h.address)
 }
 
 func (h *hub) text(query string) (text string) {

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/parley-broker/parley/internal/mail/mailtest"
 	"github.com/parley-broker/parley/internal/mail/server"
 )
 
@@ -42,7 +43,7 @@ func TestDaemonStartsWithoutABindingThatNoConnectorHas(t *testing.T) {
 	h := newHub(t)
 	h.run(server.Config{
 		NameServers: []string{"127.0.0.1:1"},
-		Bindings:    []netip.AddrPort{netip.MustParseAddrPort(free(t)), netip.MustParseAddrPort(h.address)},
+		Bindings:    []netip.AddrPort{netip.MustParseAddrPort(mailtest.FreeAddress(t)), netip.MustParseAddrPort(h.address)},
 	})
 	h.await("the other binding", h.listens)
 	h.await("the finding", func() bool {

@@ -11,13 +11,14 @@ import (
 	"testing"
 
 	"github.com/parley-broker/parley/internal/logtest"
+	"github.com/parley-broker/parley/internal/mail/mailtest"
 )
 
 // Files and requests become messages, as the configuration says at the time.
 func TestMailComesInAsFilesAndOverHTTP(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
-	pickup, replay, address := t.TempDir(), t.TempDir(), free(t)
+	pickup, replay, address := t.TempDir(), t.TempDir(), mailtest.FreeAddress(t)
 	put := func(folder, name, text string) {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -13,11 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-broker/parley/internal/postgres/postgrestest"
-
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley/internal/postgres"
+	"github.com/parley-broker/parley/internal/postgres/postgrestest"
 	"github.com/parley-broker/parley/internal/verify/ledger"
 	"github.com/parley-broker/parley/schema"
 )

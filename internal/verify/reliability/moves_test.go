@@ -13,12 +13,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-broker/parley/internal/postgres/postgrestest"
-
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/postgres"
+	"github.com/parley-broker/parley/internal/postgres/postgrestest"
 	"github.com/parley-broker/parley/parleytest"
 )
 

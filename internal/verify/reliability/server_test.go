@@ -9,11 +9,10 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/parley-broker/parley/internal/postgres/postgrestest"
-
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley/internal/postgres"
+	"github.com/parley-broker/parley/internal/postgres/postgrestest"
 	"github.com/parley-broker/parley/operate"
 	"github.com/parley-broker/parley/schema"
 )

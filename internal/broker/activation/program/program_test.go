@@ -18,11 +18,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-broker/parley/internal/logtest"
-
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/broker/activation"
 	"github.com/parley-broker/parley/internal/broker/activation/program"
+	"github.com/parley-broker/parley/internal/logtest"
 	"github.com/parley-broker/parley/parleytest"
 )
 

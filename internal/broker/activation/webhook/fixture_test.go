@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-broker/parley/internal/logtest"
-
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/goleak"
 
@@ -22,6 +20,7 @@ import (
 	"github.com/parley-broker/parley/internal/broker/activation"
 	"github.com/parley-broker/parley/internal/broker/activation/webhook"
 	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
+	"github.com/parley-broker/parley/internal/logtest"
 	"github.com/parley-broker/parley/parleytest"
 )
 

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-broker/parley/internal/logtest"
-
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/goleak"
@@ -18,6 +16,7 @@ import (
 	"github.com/parley-broker/parley/internal/broker/transport/endpoint"
 	"github.com/parley-broker/parley/internal/daemon"
 	"github.com/parley-broker/parley/internal/daemon/timers"
+	"github.com/parley-broker/parley/internal/logtest"
 	"github.com/parley-broker/parley/parleytest"
 )
 

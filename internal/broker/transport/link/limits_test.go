@@ -10,12 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-broker/parley/internal/logtest"
-
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/parley-broker/parley/internal/broker/transport/wire/pb"
+	"github.com/parley-broker/parley/internal/logtest"
 )
 
 // dialFrom opens a socket from an address of this machine.
