@@ -10,8 +10,8 @@ import (
 
 // openToTests are the packages that every test may import.
 var openToTests = []string{
-	"parley", "schema", "operate", "parleytest", "internal/fixture", "internal/logtest", "internal/mail/mailtest",
-	"internal/postgres/postgrestest",
+	"parley", "schema", "operate", "parleytest", "internal/fixture", "internal/sqltest", "internal/logtest",
+	"internal/mail/mailtest", "internal/postgres/postgrestest",
 }
 
 func TestPackagesImportOnlyWhatTheArchitectureAllows(t *testing.T) {

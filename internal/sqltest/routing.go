@@ -84,10 +84,10 @@ func (s Session) FindRoute(service, instance string) (w Way, status string) {
 	return w, status
 }
 
-// CreateRoute creates a route to a service.
+// CreateRoute creates a route to a service, or to every one where none is named.
 func (s Session) CreateRoute(name, address, service string) {
 	s.Helper()
-	s.Exec("select parley.create_route($1, $2, $3)", name, address, service)
+	s.Exec("select parley.create_route($1, $2, nullif($3, ''))", name, address, service)
 }
 
 // A route in a table of tests, with the address as its name.

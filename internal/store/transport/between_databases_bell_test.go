@@ -24,7 +24,7 @@ func TestArrivalFromAnotherDatabaseWakesWhoSleepsOnTheQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, body := range []string{"the first opens the dialog", "the second takes the short way"} {
-		asker.send(handle, request, body)
+		asker.Send(handle, request, body)
 		asker.exchange(answerer)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		for {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/parley-broker/parley/internal/sqltest"
 	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
@@ -14,7 +15,7 @@ func talking(t *testing.T) (asker, answerer *side, initiator, target string) {
 	t.Helper()
 	asker, answerer = newSides(t)
 	initiator = asker.dialog()
-	asker.send(initiator, request, "first")
+	asker.Send(initiator, request, "first")
 	asker.exchange(answerer)
 	if got := answerer.receivedTexts("Answering"); !slices.Equal(got, []string{"first"}) {
 		t.Fatalf("received %v", got)
@@ -36,10 +37,10 @@ func (s *side) requireForgotten() {
 func TestErrorOfAnApplicationDropsWhatIsNotTransmitted(t *testing.T) {
 	t.Parallel()
 	asker, answerer, initiator, target := talking(t)
-	asker.send(initiator, request, "numbered")
+	asker.Send(initiator, request, "numbered")
 	taken := asker.take(answerer)
-	asker.send(initiator, request, "dropped")
-	asker.endWithError(initiator, 7, "no more")
+	asker.Send(initiator, request, "dropped")
+	asker.EndWithError(initiator, 7, "no more")
 	results := answerer.deliver(asker.speaker(), taken...)
 	asker.acknowledge(taken, results)
 	asker.exchange(answerer)
@@ -48,7 +49,7 @@ func TestErrorOfAnApplicationDropsWhatIsNotTransmitted(t *testing.T) {
 		t.Errorf("received %v", got)
 	}
 	asker.requireForgotten()
-	answerer.end(target)
+	answerer.End(target)
 	answerer.requireForgotten()
 }
 
@@ -56,22 +57,22 @@ func TestErrorOfAnApplicationDropsWhatIsNotTransmitted(t *testing.T) {
 func TestErrorOfAnApplicationDropsWhatTheFarSideDidNotTake(t *testing.T) {
 	t.Parallel()
 	asker, answerer, initiator, target := talking(t)
-	answerer.exec("select parley.alter_queue('Answering', status => false)")
-	asker.send(initiator, request, "refused")
+	answerer.Exec("select parley.alter_queue('Answering', status => false)")
+	asker.Send(initiator, request, "refused")
 	asker.carry(answerer)
-	asker.send(initiator, request, "behind it")
-	asker.endWithError(initiator, 7, "no more")
+	asker.Send(initiator, request, "behind it")
+	asker.EndWithError(initiator, 7, "no more")
 	asker.carry(answerer)
 	equal(asker, "1 true -1", `
 		select format('%s %s %s', count(*), bool_and(is_conversation_error)::text, min(message_sequence_number)) from parley.transmission_queue`)
-	answerer.exec("select parley.alter_queue('Answering', status => true)")
-	asker.exec("update parley._p_parked set due_at = clock_timestamp()")
+	answerer.Exec("select parley.alter_queue('Answering', status => true)")
+	asker.Exec("update parley._p_parked set due_at = clock_timestamp()")
 	asker.exchange(answerer)
 	if got := answerer.receivedTexts("Answering"); !slices.Equal(got, []string{"Error"}) {
 		t.Errorf("received %v", got)
 	}
 	asker.requireForgotten()
-	answerer.end(target)
+	answerer.End(target)
 	answerer.requireForgotten()
 }
 
@@ -79,11 +80,11 @@ func TestErrorOfAnApplicationDropsWhatTheFarSideDidNotTake(t *testing.T) {
 func TestDatabasesAgreeOnWhatAnErrorOfAnApplicationDropped(t *testing.T) {
 	t.Parallel()
 	asker, answerer, initiator, _ := talking(t)
-	answerer.exec("select parley.alter_queue('Answering', status => false)")
-	asker.send(initiator, request, "refused")
+	answerer.Exec("select parley.alter_queue('Answering', status => false)")
+	asker.Send(initiator, request, "refused")
 	asker.carry(answerer)
-	asker.endWithError(initiator, 7, "no more")
-	answerer.exec("select parley.alter_queue('Answering', status => true)")
+	asker.EndWithError(initiator, 7, "no more")
+	answerer.Exec("select parley.alter_queue('Answering', status => true)")
 	if results := asker.probe(answerer); len(results) != 1 || results[0].Outcome != transportstore.Accepted {
 		t.Fatalf("got %+v", results)
 	}
@@ -104,20 +105,20 @@ func TestErrorBeforeTheFarSideTookAnything(t *testing.T) {
 	}{
 		{"nothing was transmitted", func(_, _ *side) {}},
 		{"the queue of the target was off", func(asker, answerer *side) {
-			answerer.exec("select parley.alter_queue('Answering', status => false)")
+			answerer.Exec("select parley.alter_queue('Answering', status => false)")
 			asker.carry(answerer)
-			answerer.exec("select parley.alter_queue('Answering', status => true)")
+			answerer.Exec("select parley.alter_queue('Answering', status => true)")
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			asker, answerer := newSides(t)
 			handle := asker.dialog()
-			asker.send(handle, request, "1")
+			asker.Send(handle, request, "1")
 			asker.resolve(answerer)
 			c.begin(asker, answerer)
-			asker.send(handle, request, "2")
-			asker.endWithError(handle, 7, "no more")
+			asker.Send(handle, request, "2")
+			asker.EndWithError(handle, 7, "no more")
 			asker.exchange(answerer)
 			if got := answerer.receivedTexts("Answering"); got != nil {
 				t.Errorf("received %v", got)
@@ -133,11 +134,11 @@ func TestErrorFollowsAFirstMessageThatIsUnderWay(t *testing.T) {
 	t.Parallel()
 	asker, answerer := newSides(t)
 	handle := asker.dialog()
-	asker.send(handle, request, "1")
+	asker.Send(handle, request, "1")
 	asker.resolve(answerer)
 	runs := asker.take(answerer)
-	asker.send(handle, request, "2")
-	asker.endWithError(handle, 31472, "no such customer")
+	asker.Send(handle, request, "2")
+	asker.EndWithError(handle, 31472, "no such customer")
 	ends := asker.take(answerer)
 	if early := answerer.deliver(asker.speaker(), ends...); len(early) != 1 || early[0].Outcome != transportstore.Expected {
 		t.Errorf("an Error that comes first is answered %+v", early)
@@ -153,8 +154,8 @@ func TestErrorFollowsAFirstMessageThatIsUnderWay(t *testing.T) {
 func TestBothSidesMayEndAtOnce(t *testing.T) {
 	t.Parallel()
 	asker, answerer, initiator, target := talking(t)
-	asker.end(initiator)
-	answerer.end(target)
+	asker.End(initiator)
+	answerer.End(target)
 	asker.exchange(answerer)
 	asker.requireForgotten()
 	answerer.requireForgotten()
@@ -164,8 +165,8 @@ func TestInitiatorMayEndBeforeAnythingIsTransmitted(t *testing.T) {
 	t.Parallel()
 	asker, answerer := newSides(t)
 	handle := asker.dialog()
-	asker.send(handle, request, "only")
-	asker.end(handle)
+	asker.Send(handle, request, "only")
+	asker.End(handle)
 	asker.exchange(answerer)
 	if got := answerer.receivedTexts("Answering"); !slices.Equal(got, []string{"only", "EndDialog"}) {
 		t.Errorf("received %v", got)
@@ -177,14 +178,14 @@ func TestReplayOfAClosedConversationOpensNothing(t *testing.T) {
 	t.Parallel()
 	asker, answerer := newSides(t)
 	handle := asker.dialog()
-	asker.send(handle, request, "once")
+	asker.Send(handle, request, "once")
 	runs := asker.take(answerer)
 	asker.acknowledge(runs, answerer.deliver(asker.speaker(), runs...))
 	answerer.receivedTexts("Answering")
-	answerer.end(one[string](answerer, "select conversation_handle::text from parley.conversation_endpoints"))
+	answerer.End(one[string](answerer, "select conversation_handle::text from parley.conversation_endpoints"))
 	answerer.exchange(asker)
 	asker.receivedTexts("Asking")
-	asker.end(handle)
+	asker.End(handle)
 	if results := answerer.deliver(asker.speaker(), runs...); results[0].Outcome != transportstore.Accepted {
 		t.Errorf("got %+v", results[0])
 	}
@@ -196,14 +197,14 @@ func TestReplayOfAClosedConversationOpensNothing(t *testing.T) {
 func TestWhatIsNotTransmittedWhenTheOtherSideEndsIsHeld(t *testing.T) {
 	t.Parallel()
 	asker, answerer, initiator, target := talking(t)
-	asker.send(initiator, request, "late")
-	answerer.end(target)
+	asker.Send(initiator, request, "late")
+	answerer.End(target)
 	answerer.carry(asker)
 	equal(asker, true, "select transmission_status like '%held%' from parley.transmission_queue")
 	if runs := asker.take(answerer); len(runs) != 0 {
 		t.Errorf("took %v", runs)
 	}
-	asker.end(initiator)
+	asker.End(initiator)
 	asker.requireForgotten()
 }
 
@@ -218,16 +219,16 @@ func TestErrorsOfTheBrokerReachTheOtherDatabase(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			asker, answerer, initiator, _ := talking(t)
-			asker.send(initiator, request, "under way")
+			asker.Send(initiator, request, "under way")
 			taken := asker.take(answerer)
-			answerer.exec(test.statement)
+			answerer.Exec(test.statement)
 			answerer.carry(asker)
 			got := asker.messages("select message_type_name, message_body from parley.receive('Asking')")
 			if len(got) != 1 || got[0].MessageTypeName != errorMessage || !bytes.Contains(got[0].MessageBody, []byte(">"+test.code+"<")) {
 				t.Fatalf("received %v", got)
 			}
 			asker.acknowledge(taken, answerer.deliver(asker.speaker(), taken...))
-			asker.end(initiator)
+			asker.End(initiator)
 			asker.exchange(answerer)
 			asker.requireForgotten()
 		})
@@ -238,8 +239,8 @@ func TestLargeMessageTravelsInFragments(t *testing.T) {
 	t.Parallel()
 	asker, answerer, initiator, _ := talking(t)
 	body := bytes.Repeat([]byte("0123456789abcdef"), 40_000)
-	asker.exec("select parley.send($1::uuid, $2, $3::bytea)", initiator, request, body)
-	asker.send(initiator, request, "after")
+	asker.Exec("select parley.send($1::uuid, $2, $3::bytea)", initiator, request, body)
+	asker.Send(initiator, request, "after")
 	runs := asker.take(answerer)
 	if runs[0].Size != int64(len(body)) || len(runs[0].Bodies) != 0 {
 		t.Fatalf("took %d bytes, %d bodies", runs[0].Size, len(runs[0].Bodies))
@@ -271,29 +272,29 @@ func TestLargeMessageTravelsInFragments(t *testing.T) {
 func TestConversationThatCannotBeTakenNowIsTriedAgainAndOthersGoOn(t *testing.T) {
 	t.Parallel()
 	asker, answerer, initiator, _ := talking(t)
-	answerer.exec(`select parley.create_queue('Other'); select parley.create_service('//test/Other', 'Other', array['//test/Work']);
+	answerer.Exec(`select parley.create_queue('Other'); select parley.create_service('//test/Other', 'Other', array['//test/Work']);
 		select parley.grant('SEND', 'service', '//test/Other', 'public'); select parley.alter_queue('Answering', status => false)`)
-	asker.send(initiator, request, "one")
+	asker.Send(initiator, request, "one")
 	asker.carry(answerer)
-	asker.send(initiator, request, "two")
+	asker.Send(initiator, request, "two")
 	other := one[string](asker, "select parley.begin_dialog('//test/Asker', '//test/Other', '//test/Work', allow_unknown_target => true)::text")
 	for i := range 3 {
-		asker.send(other, request, fmt.Sprint(i))
+		asker.Send(other, request, fmt.Sprint(i))
 		asker.carry(answerer)
 	}
 	if got := answerer.receivedTexts("Other"); !slices.Equal(got, []string{"0", "1", "2"}) {
 		t.Errorf("received %v", got)
 	}
-	if got := all[string](asker, "select convert_from(message_body, 'UTF8') from parley.transmission_queue order by message_sequence_number"); !slices.Equal(got, []string{"one", "two"}) {
+	if got := sqltest.Values[string](asker.Session, "select convert_from(message_body, 'UTF8') from parley.transmission_queue order by message_sequence_number"); !slices.Equal(got, []string{"one", "two"}) {
 		t.Errorf("waiting %v", got)
 	}
-	answerer.exec("select parley.alter_queue('Answering', status => true)")
-	asker.exec("update parley._p_parked set due_at = clock_timestamp()")
+	answerer.Exec("select parley.alter_queue('Answering', status => true)")
+	asker.Exec("update parley._p_parked set due_at = clock_timestamp()")
 	asker.exchange(answerer)
 	if got := answerer.receivedTexts("Answering"); !slices.Equal(got, []string{"one", "two"}) {
 		t.Errorf("received %v", got)
 	}
-	asker.send(initiator, request, "three")
+	asker.Send(initiator, request, "three")
 	asker.exchange(answerer)
 	if got := answerer.receivedTexts("Answering"); !slices.Equal(got, []string{"three"}) {
 		t.Errorf("received %v", got)

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/sqltest"
 	transportstore "github.com/parley-broker/parley/internal/store/transport"
 	"github.com/parley-broker/parley/parleytest"
 )
@@ -27,7 +28,7 @@ type arrived struct {
 
 // side is one of two databases that talk to each other; the test carries what they send, as a daemon does.
 type side struct {
-	*testing.T
+	sqltest.Session
 	db   *pgxpool.Pool
 	name string
 	term int64
@@ -39,9 +40,10 @@ func newSides(t *testing.T) (asker, answerer *side) {
 	t.Helper()
 	sides := [2]*side{{name: "asker"}, {name: "answerer"}}
 	for i, s := range sides {
-		s.T, s.db = t, parleytest.Database(t)
-		s.exec("select parley.new_broker()")
-		s.exec(`
+		s.db = parleytest.Database(t)
+		s.Session = sqltest.Session{T: t, DB: s.db}
+		s.Exec("select parley.new_broker()")
+		s.Exec(`
 			select parley.create_message_type('//test/Request');
 			select parley.create_message_type('//test/Reply');
 			select parley.create_message_type('//test/Note');
@@ -49,9 +51,9 @@ func newSides(t *testing.T) (asker, answerer *side) {
 			select parley.create_contract('//test/Work', '{"//test/Request": "INITIATOR", "//test/Reply": "TARGET", "//test/Note": "ANY",
 				"//test/Checked": "ANY"}'::jsonb);`)
 		if i == 0 {
-			s.exec(`select parley.create_queue('Asking'); select parley.create_service('//test/Asker', 'Asking');`)
+			s.Exec(`select parley.create_queue('Asking'); select parley.create_service('//test/Asker', 'Asking');`)
 		} else {
-			s.exec(`select parley.create_queue('Answering');
+			s.Exec(`select parley.create_queue('Answering');
 				select parley.create_service('//test/Answerer', 'Answering', array['//test/Work']);
 				select parley.grant('SEND', 'service', '//test/Answerer', 'public')`)
 		}
@@ -90,30 +92,11 @@ func (s *side) resolve(other *side) {
 	}
 }
 
-func (s *side) exec(statement string, arguments ...any) {
-	s.Helper()
-	var mode []any
-	if len(arguments) == 0 {
-		mode = []any{pgx.QueryExecModeSimpleProtocol}
-	}
-	_, err := s.db.Exec(s.Context(), statement, append(mode, arguments...)...)
-	s.noError(err)
-}
-
 // one reads the one value of a query.
 func one[T any](s *side, query string, arguments ...any) (v T) {
 	s.Helper()
 	s.noError(s.db.QueryRow(s.Context(), query, arguments...).Scan(&v))
 	return v
-}
-
-func all[T any](s *side, query string, arguments ...any) []T {
-	s.Helper()
-	rows, err := s.db.Query(s.Context(), query, arguments...)
-	s.noError(err)
-	list, err := pgx.CollectRows(rows, pgx.RowTo[T])
-	s.noError(err)
-	return list
 }
 
 // equal compares the value of a query.
@@ -138,21 +121,6 @@ func (s *side) messages(query string, arguments ...any) []arrived {
 func (s *side) dialog() string {
 	s.Helper()
 	return one[string](s, "select parley.begin_dialog('//test/Asker', '//test/Answerer', '//test/Work', allow_unknown_target => true)::text")
-}
-
-func (s *side) send(handle, messageType, body string) {
-	s.Helper()
-	s.exec("select parley.send($1::uuid, $2, $3::text)", handle, messageType, body)
-}
-
-func (s *side) end(handle string) {
-	s.Helper()
-	s.exec("select parley.end_conversation($1::uuid)", handle)
-}
-
-func (s *side) endWithError(handle string, code int, description string) {
-	s.Helper()
-	s.exec("select parley.end_conversation($1::uuid, $2, $3)", handle, code, description)
 }
 
 func (s *side) noError(err error) {

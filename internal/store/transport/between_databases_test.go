@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/parley-broker/parley/internal/sqltest"
 	transportstore "github.com/parley-broker/parley/internal/store/transport"
 )
 
@@ -14,10 +15,10 @@ func TestDialogBetweenDatabasesArrivesInOrderAndOnce(t *testing.T) {
 	handle := asker.dialog()
 	var want []string
 	for i := range 5 {
-		asker.send(handle, request, fmt.Sprint(i))
+		asker.Send(handle, request, fmt.Sprint(i))
 		want = append(want, fmt.Sprint(i))
 	}
-	asker.exec("select parley.send_batch($1::uuid, $2, $3::text[])", handle, request, []string{"5", "6", "7"})
+	asker.Exec("select parley.send_batch($1::uuid, $2, $3::text[])", handle, request, []string{"5", "6", "7"})
 	want = append(want, "5", "6", "7")
 	asker.exchange(answerer)
 	if got := answerer.receivedTexts("Answering"); !slices.Equal(got, want) {
@@ -27,11 +28,11 @@ func TestDialogBetweenDatabasesArrivesInOrderAndOnce(t *testing.T) {
 	equal(asker, answerer.guid.String(), "select far_broker_instance from parley.conversation_endpoints")
 
 	// The short way now, and back.
-	asker.send(handle, request, "8")
+	asker.Send(handle, request, "8")
 	asker.exchange(answerer)
 	target := one[string](answerer, "select conversation_handle::text from parley.conversation_endpoints")
-	answerer.send(target, reply, "yes")
-	answerer.send(target, reply, "indeed")
+	answerer.Send(target, reply, "yes")
+	answerer.Send(target, reply, "indeed")
 	answerer.exchange(asker)
 	if got := answerer.receivedTexts("Answering"); !slices.Equal(got, []string{"8"}) {
 		t.Errorf("received %v", got)
@@ -40,12 +41,12 @@ func TestDialogBetweenDatabasesArrivesInOrderAndOnce(t *testing.T) {
 		t.Errorf("received %v", got)
 	}
 
-	answerer.end(target)
+	answerer.End(target)
 	answerer.exchange(asker)
 	if got := asker.receivedTexts("Asking"); !slices.Equal(got, []string{"EndDialog"}) {
 		t.Errorf("received %v", got)
 	}
-	asker.end(handle)
+	asker.End(handle)
 	asker.exchange(answerer)
 	equal(asker, 0, "select count(*)::integer from parley._p_endpoint")
 	equal(answerer, 0, "select count(*)::integer from parley._p_endpoint")
@@ -62,7 +63,7 @@ func TestCountersCountEachMessageOfABatchFromAfar(t *testing.T) {
 	total := 0
 	// The first opens the conversation, the second goes the short way.
 	for _, length := range []int{40, 300} {
-		asker.exec("select parley.send_batch($1::uuid, $2, array(select 'x' from generate_series(1, $3)))", handle, request, length)
+		asker.Exec("select parley.send_batch($1::uuid, $2, array(select 'x' from generate_series(1, $3)))", handle, request, length)
 		asker.exchange(answerer)
 		total += length
 		equal(answerer, total, `
@@ -77,7 +78,7 @@ func TestRunThatComesAgainHasNoEffect(t *testing.T) {
 	t.Parallel()
 	asker, answerer := newSides(t)
 	handle := asker.dialog()
-	asker.exec("select parley.send_batch($1::uuid, $2, $3::text[])", handle, request, []string{"a", "b", "c"})
+	asker.Exec("select parley.send_batch($1::uuid, $2, $3::text[])", handle, request, []string{"a", "b", "c"})
 	runs := asker.take(answerer)
 	for range 3 {
 		results := answerer.deliver(asker.speaker(), runs...)
@@ -85,7 +86,7 @@ func TestRunThatComesAgainHasNoEffect(t *testing.T) {
 			t.Fatalf("got %+v", results)
 		}
 	}
-	asker.send(handle, request, "d")
+	asker.Send(handle, request, "d")
 	next := asker.take(answerer)
 	// Later ones before earlier ones, and a part of what is known already.
 	results := answerer.deliver(asker.speaker(), append(next, runs...)...)
@@ -106,11 +107,11 @@ func TestRunAfterAHoleIsNotTaken(t *testing.T) {
 	t.Parallel()
 	asker, answerer := newSides(t)
 	handle := asker.dialog()
-	asker.send(handle, request, "a")
+	asker.Send(handle, request, "a")
 	asker.carry(answerer)
-	asker.send(handle, request, "b")
+	asker.Send(handle, request, "b")
 	first := asker.take(answerer)
-	asker.send(handle, request, "c")
+	asker.Send(handle, request, "c")
 	second := asker.take(answerer)
 	if results := answerer.deliver(asker.speaker(), second...); results[0].Outcome != transportstore.Expected || results[0].Next != 1 {
 		t.Fatalf("got %+v", results)
@@ -149,7 +150,7 @@ func TestTargetRefusesWhatItMustNotTake(t *testing.T) {
 			t.Parallel()
 			asker, answerer := newSides(t)
 			if test.answerer != "" {
-				answerer.exec(test.answerer)
+				answerer.Exec(test.answerer)
 			}
 			service, messageType := "//test/Answerer", request
 			if test.service != "" {
@@ -159,7 +160,7 @@ func TestTargetRefusesWhatItMustNotTake(t *testing.T) {
 				messageType = test.messageType
 			}
 			handle := one[string](asker, "select parley.begin_dialog('//test/Asker', $1, '//test/Work', allow_unknown_target => true)::text", service)
-			asker.send(handle, messageType, test.body)
+			asker.Send(handle, messageType, test.body)
 			runs := asker.take(answerer)
 			results := answerer.deliver(asker.speaker(), runs...)
 			if results[0].Outcome != test.outcome || results[0].ErrorNumber != test.number {
@@ -171,7 +172,7 @@ func TestTargetRefusesWhatItMustNotTake(t *testing.T) {
 					t.Errorf("received %v", got)
 				}
 				equal(asker, "ER", "select state from parley.conversation_endpoints")
-				asker.end(handle)
+				asker.End(handle)
 				equal(asker, 0, "select count(*)::integer from parley.conversation_endpoints")
 				return
 			}
@@ -186,9 +187,9 @@ func TestBadBodyFromAnotherDatabaseTakesNothingFromThoseBeforeIt(t *testing.T) {
 	t.Parallel()
 	asker, answerer := newSides(t)
 	handle := asker.dialog()
-	asker.send(handle, request, "first")
+	asker.Send(handle, request, "first")
 	asker.exchange(answerer)
-	asker.exec("select parley.send_batch($1::uuid, '//test/Checked', array['<a/>', null, 'bad', '<c/>'])", handle)
+	asker.Exec("select parley.send_batch($1::uuid, '//test/Checked', array['<a/>', null, 'bad', '<c/>'])", handle)
 	runs := asker.take(answerer)
 	results := answerer.deliver(asker.speaker(), runs...)
 	if len(results) != 1 || results[0].Outcome != transportstore.Refused || results[0].ErrorNumber != 9615 {
@@ -209,15 +210,15 @@ func TestCopiesOfWhatGoesToAnotherDatabaseHaveItsNumbers(t *testing.T) {
 	t.Parallel()
 	asker, answerer := newSides(t)
 	handle := asker.dialog()
-	asker.send(handle, request, "0")
+	asker.Send(handle, request, "0")
 	asker.exchange(answerer)
-	asker.send(handle, request, "1")
+	asker.Send(handle, request, "1")
 	asker.take(answerer)
-	asker.send(handle, request, "2")
-	asker.exec("select parley.alter_queue('Asking', retention => true)")
-	asker.send(handle, request, "3")
-	asker.exec("select parley.send_batch($1::uuid, $2, array['4', '5'])", handle, request)
-	got := all[string](asker, `
+	asker.Send(handle, request, "2")
+	asker.Exec("select parley.alter_queue('Asking', retention => true)")
+	asker.Send(handle, request, "3")
+	asker.Exec("select parley.send_batch($1::uuid, $2, array['4', '5'])", handle, request)
+	got := sqltest.Values[string](asker.Session, `
 		select format('%s %s', message_sequence_number, convert_from(message_body, 'UTF8')) from parley.queue_contents('Asking') order by queuing_order`)
 	if want := []string{"3 3", "4 4", "5 5"}; !slices.Equal(got, want) {
 		t.Errorf("the copies are %q, want %q", got, want)
@@ -229,9 +230,9 @@ func TestTracesTravelBetweenDatabases(t *testing.T) {
 	asker, answerer := newSides(t)
 	const single, batch = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	handle := asker.dialog()
-	asker.exec("select parley.send($1::uuid, '//test/Request', 'x', trace_context => $2)", handle, single)
-	asker.exec("select parley.send_batch_binary($1::uuid, '//test/Request', array['y'::bytea, 'z'], trace_context => $2)", handle, batch)
-	asker.exec("select parley.send_batch($1::uuid, '//test/Request', array['v', 'w'])", handle)
+	asker.Exec("select parley.send($1::uuid, '//test/Request', 'x', trace_context => $2)", handle, single)
+	asker.Exec("select parley.send_batch_binary($1::uuid, '//test/Request', array['y'::bytea, 'z'], trace_context => $2)", handle, batch)
+	asker.Exec("select parley.send_batch($1::uuid, '//test/Request', array['v', 'w'])", handle)
 	for asker.carry(answerer) > 0 {
 	}
 	equal(answerer, single+" "+batch+" "+batch+" none none",

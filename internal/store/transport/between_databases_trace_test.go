@@ -35,14 +35,14 @@ func TestATraceShowsWhatComesFromAnotherDatabase(t *testing.T) {
 		asking, answered []string
 	}{
 		"an end": {
-			do: func(asker, _ *side, initiator string) { asker.end(initiator) },
+			do: func(asker, _ *side, initiator string) { asker.End(initiator) },
 			asking: []string{
 				"BEGIN DIALOG, SO", "SEND Message, SO", "Delayed, CO", "Local, CO", "END CONVERSATION, DO", "Received END CONVERSATION Ack, CD",
 			},
 			answered: []string{"Dialog Created, CO", "Received Sequenced Message, CO", "Received END CONVERSATION, DI"},
 		},
 		"an error of the program": {
-			do: func(asker, _ *side, initiator string) { asker.endWithError(initiator, 7, "no more") },
+			do: func(asker, _ *side, initiator string) { asker.EndWithError(initiator, 7, "no more") },
 			asking: []string{
 				"BEGIN DIALOG, SO", "SEND Message, SO", "Delayed, CO", "Local, CO", "END CONVERSATION WITH ERROR, DO", "Received END CONVERSATION Ack, CD",
 			},
@@ -50,7 +50,7 @@ func TestATraceShowsWhatComesFromAnotherDatabase(t *testing.T) {
 		},
 		"an error of the broker": {
 			do: func(_, answerer *side, _ string) {
-				answerer.exec("select parley._p_break_conversations(array[e.endpoint_id], (9719, 'lost'), (9720, 'lost')) from parley._p_endpoint as e")
+				answerer.Exec("select parley._p_break_conversations(array[e.endpoint_id], (9719, 'lost'), (9720, 'lost')) from parley._p_endpoint as e")
 			},
 			asking: []string{
 				"BEGIN DIALOG, SO", "SEND Message, SO", "Delayed, CO", "Local, CO", "Received Broker Error Message, ER, lost",
@@ -66,7 +66,7 @@ func TestATraceShowsWhatComesFromAnotherDatabase(t *testing.T) {
 				s.noError(operate.StartTrace(s.Context(), s.db, operate.TraceSettings{}))
 			}
 			initiator := asker.dialog()
-			asker.send(initiator, request, "first")
+			asker.Send(initiator, request, "first")
 			asker.exchange(answerer)
 			c.do(asker, answerer, initiator)
 			asker.exchange(answerer)

@@ -13,19 +13,19 @@ func TestProbeThatComesAgainBreaksNothing(t *testing.T) {
 	t.Parallel()
 	asker, answerer, initiator, target := talking(t)
 	answerer.resolve(asker)
-	asker.exec("select parley._p_begin_epoch()")
+	asker.Exec("select parley._p_begin_epoch()")
 	probes := asker.probes()
 	speaker := asker.speaker()
 	asker.acknowledge(probes, answerer.deliver(speaker, probes...))
 	for range 3 {
-		asker.send(initiator, request, "more")
-		answerer.send(target, reply, "more")
+		asker.Send(initiator, request, "more")
+		answerer.Send(target, reply, "more")
 		asker.exchange(answerer)
 	}
 	if results := answerer.deliver(speaker, probes...); len(results) != 1 || results[0].Outcome != transportstore.Accepted {
 		t.Errorf("got %+v", results)
 	}
-	asker.send(initiator, request, "last")
+	asker.Send(initiator, request, "last")
 	asker.exchange(answerer)
 	if got := answerer.receivedTexts("Answering"); !slices.Equal(got[len(got)-2:], []string{"more", "last"}) {
 		t.Errorf("received %v", got)
@@ -36,9 +36,9 @@ func TestProbeThatComesAgainBreaksNothing(t *testing.T) {
 func TestWhatIsComparedDoesNotMoveMeanwhile(t *testing.T) {
 	t.Parallel()
 	asker, answerer, _, target := talking(t)
-	answerer.send(target, reply, "on its way")
+	answerer.Send(target, reply, "on its way")
 	runs := answerer.take(asker)
-	asker.exec("select parley._p_begin_epoch()")
+	asker.Exec("select parley._p_begin_epoch()")
 	probes := asker.probes()
 	if results := asker.deliver(answerer.speaker(), runs...); results[0].Outcome != transportstore.Held || results[0].ErrorNumber != 0 {
 		t.Errorf("what arrives before the answer got %+v", results)
@@ -60,15 +60,15 @@ func TestWhatIsComparedDoesNotMoveMeanwhile(t *testing.T) {
 func TestANewEpochIsAnsweredByAskingWhetherConversationsAreKnown(t *testing.T) {
 	t.Parallel()
 	asker, answerer, initiator, target := talking(t)
-	answerer.send(target, reply, "known")
+	answerer.Send(target, reply, "known")
 	asker.exchange(answerer)
 	lost := one[string](asker, "select conversation_id::text from parley.conversation_endpoints where conversation_handle = $1", initiator)
-	asker.exec("select parley._p_forget_far_side(e.endpoint_id) from parley._p_endpoint as e")
-	asker.exec("delete from parley._p_endpoint")
-	asker.exec("select parley._p_begin_epoch()")
+	asker.Exec("select parley._p_forget_far_side(e.endpoint_id) from parley._p_endpoint as e")
+	asker.Exec("delete from parley._p_endpoint")
+	asker.Exec("select parley._p_begin_epoch()")
 	// Another conversation makes the epoch known to the answerer.
 	other := asker.dialog()
-	asker.send(other, request, "other")
+	asker.Send(other, request, "other")
 	answerer.deliver(asker.speaker(), asker.take(answerer)...)
 	probes := answerer.probes()
 	if len(probes) != 1 || probes[0].ConversationID.String() != lost {
@@ -87,12 +87,12 @@ func TestRefusalWhoseAnswerWasLostIsReportedAllTheSame(t *testing.T) {
 	t.Run("LostHistory", func(t *testing.T) {
 		t.Parallel()
 		asker, answerer, initiator, target := talking(t)
-		asker.send(initiator, request, "second")
-		answerer.send(target, reply, "second")
+		asker.Send(initiator, request, "second")
+		answerer.Send(target, reply, "second")
 		asker.exchange(answerer)
-		answerer.exec("update parley._p_accept_progress set sequence = 1")
-		answerer.exec("select parley._p_doubt(null)")
-		asker.exec("select parley._p_begin_epoch()")
+		answerer.Exec("update parley._p_accept_progress set sequence = 1")
+		answerer.Exec("select parley._p_doubt(null)")
+		asker.Exec("select parley._p_begin_epoch()")
 		if results := answerer.deliver(asker.speaker(), asker.probes()...); results[0].Outcome != transportstore.Refused {
 			t.Fatalf("got %+v", results)
 		}
@@ -102,8 +102,8 @@ func TestRefusalWhoseAnswerWasLostIsReportedAllTheSame(t *testing.T) {
 		if got := asker.receivedTexts("Asking"); !slices.Contains(got, "Error") {
 			t.Errorf("the asker received %v", got)
 		}
-		asker.end(initiator)
-		answerer.end(target)
+		asker.End(initiator)
+		answerer.End(target)
 		asker.exchange(answerer)
 		asker.requireForgotten()
 		answerer.requireForgotten()
@@ -111,8 +111,8 @@ func TestRefusalWhoseAnswerWasLostIsReportedAllTheSame(t *testing.T) {
 	t.Run("BadMessage", func(t *testing.T) {
 		t.Parallel()
 		asker, answerer, initiator, _ := talking(t)
-		answerer.exec("select parley.alter_message_type('//test/Request', 'WELL_FORMED_XML')")
-		asker.send(initiator, request, "no XML")
+		answerer.Exec("select parley.alter_message_type('//test/Request', 'WELL_FORMED_XML')")
+		asker.Send(initiator, request, "no XML")
 		runs := asker.take(answerer)
 		if results := answerer.deliver(asker.speaker(), runs...); results[0].Outcome != transportstore.Refused {
 			t.Fatalf("got %+v", results)
@@ -129,7 +129,7 @@ func TestRefusalWhoseAnswerWasLostIsReportedAllTheSame(t *testing.T) {
 func TestSideThatHasEndedGoesThoughSomebodyHeldItWhenTheAnswerCame(t *testing.T) {
 	t.Parallel()
 	asker, answerer, initiator, _ := talking(t)
-	asker.end(initiator)
+	asker.End(initiator)
 	runs := asker.take(answerer)
 	results := answerer.deliver(asker.speaker(), runs...)
 	holder, err := asker.db.Begin(t.Context())
@@ -138,7 +138,7 @@ func TestSideThatHasEndedGoesThoughSomebodyHeldItWhenTheAnswerCame(t *testing.T)
 	asker.noError(err)
 	asker.acknowledge(runs, results)
 	asker.noError(holder.Rollback(t.Context()))
-	asker.exec("select parley.fire_timers()")
+	asker.Exec("select parley.fire_timers()")
 	asker.requireForgotten()
 }
 
@@ -148,7 +148,7 @@ func TestTakeDoesNotPassByWhatAnotherTakeHolds(t *testing.T) {
 	asker, answerer := newSides(t)
 	dialog := asker.dialog()
 	for _, text := range []string{"first", "second", "third"} {
-		asker.send(dialog, request, text)
+		asker.Send(dialog, request, text)
 	}
 	asker.resolve(answerer)
 	destinations, err := transportstore.ReadDestinations(t.Context(), asker.db)

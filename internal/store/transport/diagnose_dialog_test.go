@@ -31,7 +31,7 @@ func TestDiagnosisOfADialogChecksBothDatabases(t *testing.T) {
 	if found := diagnose(); len(found) > 0 {
 		t.Errorf("found %v", found)
 	}
-	answerer.exec(`
+	answerer.Exec(`
 		select parley.alter_queue('Answering', status => false);
 		select parley.drop_service('//test/Answerer'); select parley.create_service('//test/Answerer', 'Answering')`)
 	found := diagnose()
@@ -43,12 +43,12 @@ func TestDiagnosisOfADialogChecksBothDatabases(t *testing.T) {
 	if len(found) != 3 {
 		t.Errorf("found %v", found)
 	}
-	answerer.exec(`
+	answerer.Exec(`
 		select parley.drop_contract('//test/Work'); select parley.create_contract('//test/Work', '{"//test/Request": "ANY"}')`)
 	if cause := diagnose()["contract-differs"]; !strings.Contains(cause, "//test/Request SENT BY INITIATOR") || !strings.Contains(cause, "//test/Request SENT BY ANY") {
 		t.Errorf("contracts differ: %q", cause)
 	}
-	answerer.exec("select parley.drop_service('//test/Answerer')")
+	answerer.Exec("select parley.drop_service('//test/Answerer')")
 	if cause, isMissing := diagnose()["service-missing"]; !isMissing {
 		t.Errorf("a service that neither has is not missing: %q", cause)
 	}
@@ -69,13 +69,13 @@ func TestServiceNextDoorIsNotMissing(t *testing.T) {
 	if !missing() {
 		t.Error("a service that nobody is known to have is not found missing")
 	}
-	asker.send(asker.dialog(), request, "1")
+	asker.Send(asker.dialog(), request, "1")
 	asker.exchange(answerer)
 	if missing() {
 		t.Error("a service that has answered is found missing")
 	}
 	// A report of the daemon may be forgotten; the broker that has answered is known all the same.
-	asker.exec("delete from parley._p_neighbour_service")
+	asker.Exec("delete from parley._p_neighbour_service")
 	if missing() {
 		t.Error("a service that has answered is found missing")
 	}

@@ -26,10 +26,10 @@ func newNetworked(t *testing.T) *networked {
 	t.Helper()
 	n := &networked{T: t}
 	n.asker, n.answerer = newSides(t)
-	n.asker.exec("select parley.create_route('there', 'tcp://answerer:4022', '//test/Answerer')")
-	n.answerer.exec("select parley.create_route('back', 'tcp://asker:4022', '//test/Asker')")
-	n.asker.exec("select parley.trust_peer('" + answerersKey + "', 'answerer', address => 'tcp://answerer:4022')")
-	n.answerer.exec("select parley.trust_peer('" + askersKey + "', 'asker', address => 'tcp://asker:4022')")
+	n.asker.Exec("select parley.create_route('there', 'tcp://answerer:4022', '//test/Answerer')")
+	n.answerer.Exec("select parley.create_route('back', 'tcp://asker:4022', '//test/Asker')")
+	n.asker.Exec("select parley.trust_peer('" + answerersKey + "', 'answerer', address => 'tcp://answerer:4022')")
+	n.answerer.Exec("select parley.trust_peer('" + askersKey + "', 'asker', address => 'tcp://asker:4022')")
 	n.daemons = [2]parley.UUID{n.asker.guid, n.answerer.guid}
 	n.listen(0, 4022, "0.0.0.0")
 	n.listen(1, 4022, "0.0.0.0")
@@ -52,7 +52,7 @@ func (n *networked) listen(i, port int, ip string) {
 
 func (n *networked) certify(i int, key, address string, notBefore time.Time) {
 	n.Helper()
-	n.side(i).exec("select parley._p_report_certificate(daemon => $1, fingerprint => $2, not_before => $3, not_after => $4, address => nullif($5::text, ''))",
+	n.side(i).Exec("select parley._p_report_certificate(daemon => $1, fingerprint => $2, not_before => $3, not_after => $4, address => nullif($5::text, ''))",
 		n.side(i).name, key, notBefore, time.Now().AddDate(1, 0, 0), address)
 }
 
@@ -98,7 +98,7 @@ func TestDiagnosisOfADialogComparesWhereDaemonsListen(t *testing.T) {
 		t.Errorf("found %+v", found)
 	}
 	// The second server of a mirrored database will do.
-	n.asker.exec("select parley.alter_route('there', broker_instance => $1, mirror_address => 'tcp://moved:4022')", n.answerer.guid.String())
+	n.asker.Exec("select parley.alter_route('there', broker_instance => $1, mirror_address => 'tcp://moved:4022')", n.answerer.guid.String())
 	n.require()
 	n.certify(0, askersKey, "tcp://elsewhere:4022", time.Now().Add(-time.Hour))
 	n.require("far endpoint-elsewhere")
@@ -107,9 +107,9 @@ func TestDiagnosisOfADialogComparesWhereDaemonsListen(t *testing.T) {
 	// Addresses of two numbers are compared, of a name and a number only the port.
 	n.listen(0, 4022, "10.0.0.1")
 	n.require()
-	n.answerer.exec("select parley.alter_route('back', 'tcp://10.0.0.2:4022')")
+	n.answerer.Exec("select parley.alter_route('back', 'tcp://10.0.0.2:4022')")
 	n.require("far endpoint-elsewhere")
-	n.answerer.exec("select parley.alter_route('back', 'tcp://10.0.0.1:4022')")
+	n.answerer.Exec("select parley.alter_route('back', 'tcp://10.0.0.1:4022')")
 	n.require()
 
 	if err := transportstore.ForgetDaemon(n.Context(), n.answerer.db, n.daemons[1]); err != nil {
@@ -128,28 +128,28 @@ func TestDiagnosisOfADialogComparesWhomEachSideTrusts(t *testing.T) {
 	}
 	n.certify(0, askersKey, "", time.Now().Add(-time.Hour))
 	n.require()
-	n.answerer.exec("select parley.revoke_peer('asker')")
+	n.answerer.Exec("select parley.revoke_peer('asker')")
 	n.require("far peer-not-trusted")
-	n.answerer.exec("select parley.drop_peer('asker')")
+	n.answerer.Exec("select parley.drop_peer('asker')")
 	n.require("far peer-unknown")
-	n.answerer.exec("select parley.trust_peer('" + askersKey + "', 'asker')")
+	n.answerer.Exec("select parley.trust_peer('" + askersKey + "', 'asker')")
 	n.certify(1, answerersKey, "", time.Now().Add(time.Hour))
 	n.require("far certificate-not-valid-yet")
 	n.certify(1, answerersKey, "", time.Now().Add(-time.Hour))
 
 	// Of a peer whose address is not known only the other side's key shows that it is meant.
-	n.answerer.exec("select parley.trust_peer('" + strings.Repeat("e", 64) + "', 'another'); select parley.revoke_peer('asker')")
+	n.answerer.Exec("select parley.trust_peer('" + strings.Repeat("e", 64) + "', 'another'); select parley.revoke_peer('asker')")
 	if found := n.require("far peer-not-trusted"); !strings.Contains(found[0].Cause, "the peer that it belongs to is REVOKED") {
 		t.Errorf("found %+v", found)
 	}
-	n.answerer.exec("select parley.drop_peer('another'); select parley.drop_peer('asker')")
-	n.answerer.exec("select parley.trust_peer('" + askersKey + "', 'asker')")
+	n.answerer.Exec("select parley.drop_peer('another'); select parley.drop_peer('asker')")
+	n.answerer.Exec("select parley.trust_peer('" + askersKey + "', 'asker')")
 	n.require()
 
 	// The side itself knows the expiries.
-	n.answerer.exec("update parley._p_broker_certificate set not_after = now()")
+	n.answerer.Exec("update parley._p_broker_certificate set not_after = now()")
 	n.require("far certificate-expired")
-	n.answerer.exec("delete from parley._p_broker_certificate")
+	n.answerer.Exec("delete from parley._p_broker_certificate")
 	if found := n.require("problem endpoint-not-checked"); !strings.Contains(found[0].Cause, "No daemon of the far database has reported its certificate") {
 		t.Errorf("found %+v", found)
 	}
@@ -159,10 +159,10 @@ func TestDiagnosisOfADialogComparesWhomEachSideTrusts(t *testing.T) {
 func TestDiagnosisOfADialogReportsThatItCannotCheckBehindAForwarder(t *testing.T) {
 	t.Parallel()
 	n := newNetworked(t)
-	n.asker.exec("select parley.trust_peer('" + strings.Repeat("d", 64) + "', 'hub', address => 'tcp://hub:4022', is_forwarder => true)")
-	n.asker.exec("select parley.alter_route('there', 'tcp://hub:4022')")
-	n.answerer.exec("select parley.drop_route('back'); select parley.create_route('back', 'tcp://hub:4022', '//test/Asker')")
-	n.answerer.exec("select parley.trust_peer('" + strings.Repeat("d", 64) + "', 'hub', address => 'tcp://hub:4022', is_forwarder => true)")
-	n.answerer.exec("select parley.revoke_peer('asker')")
+	n.asker.Exec("select parley.trust_peer('" + strings.Repeat("d", 64) + "', 'hub', address => 'tcp://hub:4022', is_forwarder => true)")
+	n.asker.Exec("select parley.alter_route('there', 'tcp://hub:4022')")
+	n.answerer.Exec("select parley.drop_route('back'); select parley.create_route('back', 'tcp://hub:4022', '//test/Asker')")
+	n.answerer.Exec("select parley.trust_peer('" + strings.Repeat("d", 64) + "', 'hub', address => 'tcp://hub:4022', is_forwarder => true)")
+	n.answerer.Exec("select parley.revoke_peer('asker')")
 	n.require("problem endpoint-not-checked", "problem endpoint-not-checked")
 }

@@ -12,7 +12,7 @@ import (
 func TestSpeakerOfAnOlderTermOrEpochIsRefused(t *testing.T) {
 	t.Parallel()
 	asker, answerer, initiator, _ := talking(t)
-	asker.send(initiator, request, "second")
+	asker.Send(initiator, request, "second")
 	runs := asker.take(answerer)
 	now := asker.speaker()
 	later := now
@@ -44,7 +44,7 @@ func TestSpeakerOfAnOlderTermOrEpochIsRefused(t *testing.T) {
 // probe compares the conversations of a side with the other one, as a daemon does in a new epoch.
 func (s *side) probe(other *side) []transportstore.Result {
 	s.Helper()
-	s.exec("select parley._p_begin_epoch()")
+	s.Exec("select parley._p_begin_epoch()")
 	s.resolve(other)
 	runs := s.probes()
 	results := other.deliver(s.speaker(), runs...)
@@ -55,8 +55,8 @@ func (s *side) probe(other *side) []transportstore.Result {
 func TestNothingIsTransmittedInANewEpochBeforeBothSidesAgree(t *testing.T) {
 	t.Parallel()
 	asker, answerer, initiator, _ := talking(t)
-	asker.exec("select parley._p_begin_epoch()")
-	asker.send(initiator, request, "second")
+	asker.Exec("select parley._p_begin_epoch()")
+	asker.Send(initiator, request, "second")
 	if runs := asker.take(answerer); len(runs) != 0 {
 		t.Fatalf("took %v", runs)
 	}
@@ -80,23 +80,23 @@ func TestConversationThatLostHistoryEndsInAnErrorOnBothSides(t *testing.T) {
 		{
 			"the sender lost what it sent",
 			func(asker, _ *side, _ string) {
-				asker.exec("delete from parley._p_send_progress where sequence = 2")
-				asker.exec("insert into parley._p_send_progress (endpoint_id, sequence) select endpoint_id, 1 from parley._p_endpoint")
+				asker.Exec("delete from parley._p_send_progress where sequence = 2")
+				asker.Exec("insert into parley._p_send_progress (endpoint_id, sequence) select endpoint_id, 1 from parley._p_endpoint")
 			},
 			func(asker, answerer *side) []transportstore.Result { return asker.probe(answerer) },
 		},
 		{
 			"the receiver lost what it had acknowledged",
 			func(_, answerer *side, _ string) {
-				answerer.exec("update parley._p_accept_progress set sequence = 1")
+				answerer.Exec("update parley._p_accept_progress set sequence = 1")
 			},
 			func(asker, answerer *side) []transportstore.Result { return asker.probe(answerer) },
 		},
 		{
 			"the receiver asks",
 			func(_, answerer *side, _ string) {
-				answerer.exec("update parley._p_accept_progress set sequence = 1")
-				answerer.exec("select parley.send(conversation_handle, '//test/Note', 'x'::text) from parley.conversation_endpoints")
+				answerer.Exec("update parley._p_accept_progress set sequence = 1")
+				answerer.Exec("select parley.Send(conversation_handle, '//test/Note', 'x'::text) from parley.conversation_endpoints")
 			},
 			func(asker, answerer *side) []transportstore.Result { return answerer.probe(asker) },
 		},
@@ -105,7 +105,7 @@ func TestConversationThatLostHistoryEndsInAnErrorOnBothSides(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			asker, answerer, initiator, _ := talking(t)
-			asker.send(initiator, request, "second")
+			asker.Send(initiator, request, "second")
 			asker.exchange(answerer)
 			answerer.receivedTexts("Answering")
 			test.lose(asker, answerer, initiator)
@@ -127,10 +127,10 @@ func TestConversationThatLostHistoryEndsInAnErrorOnBothSides(t *testing.T) {
 func TestHistoryLostWithoutANewEpochIsFoundByTheNextMessage(t *testing.T) {
 	t.Parallel()
 	asker, answerer, initiator, _ := talking(t)
-	asker.send(initiator, request, "second")
+	asker.Send(initiator, request, "second")
 	asker.exchange(answerer)
-	answerer.exec("update parley._p_accept_progress set sequence = 1")
-	asker.send(initiator, request, "third")
+	answerer.Exec("update parley._p_accept_progress set sequence = 1")
+	asker.Send(initiator, request, "third")
 	asker.exchange(answerer)
 	if got := asker.receivedTexts("Asking"); !slices.Equal(got, []string{"Error"}) {
 		t.Errorf("the asker received %v", got)
@@ -145,13 +145,13 @@ func TestHistoryLostWithoutANewEpochIsFoundByTheNextMessage(t *testing.T) {
 func TestAnAcknowledgementOfWhatWasNeverGivenEndsTheConversation(t *testing.T) {
 	t.Parallel()
 	asker, answerer, initiator, _ := talking(t)
-	asker.send(initiator, request, "second")
-	asker.send(initiator, request, "third")
+	asker.Send(initiator, request, "second")
+	asker.Send(initiator, request, "third")
 	asker.exchange(answerer)
 	answerer.receivedTexts("Answering")
-	asker.exec("delete from parley._p_send_progress where sequence > 1")
-	asker.exec("insert into parley._p_send_progress (endpoint_id, sequence) select endpoint_id, 1 from parley._p_endpoint")
-	asker.send(initiator, request, "never to arrive")
+	asker.Exec("delete from parley._p_send_progress where sequence > 1")
+	asker.Exec("insert into parley._p_send_progress (endpoint_id, sequence) select endpoint_id, 1 from parley._p_endpoint")
+	asker.Send(initiator, request, "never to arrive")
 
 	// As long as an application holds the conversation nothing is forgotten.
 	runs := asker.take(answerer)

@@ -13,7 +13,7 @@ func TestConversationTakesOnlyWhatItsOtherSideMaySend(t *testing.T) {
 	t.Parallel()
 	asker, answerer := newSides(t)
 	handle := asker.dialog()
-	asker.send(handle, request, "first")
+	asker.Send(handle, request, "first")
 	runs := asker.take(answerer)
 	asker.acknowledge(runs, answerer.deliverAs(oneKey, asker.speaker(), runs...))
 	intruder := transportstore.Speaker{Instance: parley.UUID{9}, Epoch: 1, Term: 1, Token: parley.UUID{9}}

@@ -33,27 +33,27 @@ func (s *side) deliverAs(fingerprint string, speaker transportstore.Speaker, run
 func TestRoleOfAPeerDecidesWhatItMaySend(t *testing.T) {
 	t.Parallel()
 	asker, answerer := newSides(t)
-	asker.send(asker.dialog(), request, "first")
+	asker.Send(asker.dialog(), request, "first")
 	runs := asker.take(answerer)
 	shop := one[string](answerer, "select 'shop ' || current_database()")
-	answerer.exec("create role " + pgx.Identifier{shop}.Sanitize())
+	answerer.Exec("create role " + pgx.Identifier{shop}.Sanitize())
 	t.Cleanup(func() {
 		if _, err := answerer.db.Exec(context.Background(), "drop role "+pgx.Identifier{shop}.Sanitize()); err != nil {
 			t.Error(err)
 		}
 	})
-	answerer.exec("select parley.revoke('SEND', 'service', '//test/Answerer', 'public')")
-	answerer.exec("select parley.trust_peer($1, 'one')", oneKey)
-	answerer.exec("select parley.trust_peer($1, 'two', role => $2)", anotherKey, shop)
+	answerer.Exec("select parley.revoke('SEND', 'service', '//test/Answerer', 'public')")
+	answerer.Exec("select parley.trust_peer($1, 'one')", oneKey)
+	answerer.Exec("select parley.trust_peer($1, 'two', role => $2)", anotherKey, shop)
 	// Each of them is to be the first that speaks for the asker.
-	release := func() { answerer.exec("delete from parley._p_peer_broker") }
+	release := func() { answerer.Exec("delete from parley._p_peer_broker") }
 	for _, nobody := range []string{oneKey, anotherKey, thirdKey} {
 		release()
 		if got := answerer.deliverAs(nobody, asker.speaker(), runs...); got[0].Outcome != transportstore.Refused || got[0].ErrorNumber != 8494 {
 			t.Errorf("%s: %+v", nobody, got)
 		}
 	}
-	answerer.exec("select parley.grant('SEND', 'service', '//test/Answerer', $1)", shop)
+	answerer.Exec("select parley.grant('SEND', 'service', '//test/Answerer', $1)", shop)
 	release()
 	if got := answerer.deliverAs(oneKey, asker.speaker(), runs...); got[0].Outcome != transportstore.Refused || got[0].ErrorNumber != 8494 {
 		t.Errorf("the grant of another peer's role counts: %+v", got)
@@ -81,28 +81,28 @@ func TestNothingMoreIsTakenFromARevokedPeer(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			asker, answerer := newSides(t)
-			answerer.exec("select parley.trust_peer($1, 'one')", oneKey)
+			answerer.Exec("select parley.trust_peer($1, 'one')", oneKey)
 			handle := asker.dialog()
-			asker.send(handle, request, "first")
+			asker.Send(handle, request, "first")
 			runs := asker.take(answerer)
 			asker.acknowledge(runs, answerer.deliverAs(oneKey, asker.speaker(), runs...))
-			asker.send(handle, request, "second")
+			asker.Send(handle, request, "second")
 			runs = asker.take(answerer)
-			answerer.exec(test.change)
+			answerer.Exec(test.change)
 			got := answerer.deliverAs(oneKey, asker.speaker(), runs...)
 			if got[0].Outcome != transportstore.Held || got[0].ErrorNumber != test.number || got[0].Description == "" {
 				t.Errorf("%+v", got)
 			}
 			equal(answerer, 1, `select count(*)::int from parley_queue."Answering"`)
-			answerer.exec(test.undo)
+			answerer.Exec(test.undo)
 			// Nor what another key has signed, when the link is that of the peer.
 			signed := transportstore.Arrival{Speaker: asker.speaker(), Runs: runs, Identities: []string{"certificate:" + thirdKey + " over peer:" + oneKey}}
-			answerer.exec(test.change)
+			answerer.Exec(test.change)
 			got, err := transportstore.AcceptArrival(t.Context(), answerer.db, signed)
 			if err != nil || got[0].Outcome != transportstore.Held || got[0].ErrorNumber != test.number {
 				t.Errorf("%+v (%v)", got, err)
 			}
-			answerer.exec(test.undo)
+			answerer.Exec(test.undo)
 			if got := answerer.deliverAs(oneKey, asker.speaker(), runs...); got[0].Outcome != transportstore.Accepted || got[0].Next != 2 {
 				t.Errorf("%+v", got)
 			}
@@ -115,10 +115,10 @@ func TestNothingMoreIsTakenFromARevokedPeer(t *testing.T) {
 func TestPeerCannotSpeakForTheBrokerOfAnother(t *testing.T) {
 	t.Parallel()
 	asker, answerer := newSides(t)
-	answerer.exec("select parley.trust_peer($1, 'one', broker_instances => array[$2::text::uuid])", oneKey, asker.guid.String())
-	answerer.exec("select parley.trust_peer($1, 'two')", anotherKey)
+	answerer.Exec("select parley.trust_peer($1, 'one', broker_instances => array[$2::text::uuid])", oneKey, asker.guid.String())
+	answerer.Exec("select parley.trust_peer($1, 'two')", anotherKey)
 	handle := asker.dialog()
-	asker.send(handle, request, "first")
+	asker.Send(handle, request, "first")
 	runs := asker.take(answerer)
 	asker.acknowledge(runs, answerer.deliverAs(oneKey, asker.speaker(), runs...))
 
@@ -138,7 +138,7 @@ func TestPeerCannotSpeakForTheBrokerOfAnother(t *testing.T) {
 	}
 	equal(answerer, 0, "select count(*)::int from parley._p_fragment")
 
-	asker.send(handle, request, "second")
+	asker.Send(handle, request, "second")
 	runs = asker.take(answerer)
 	if got := answerer.deliverAs(oneKey, asker.speaker(), runs...); got[0].Outcome != transportstore.Accepted {
 		t.Errorf("the true broker is shut out: %+v", got)

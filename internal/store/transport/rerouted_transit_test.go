@@ -47,13 +47,13 @@ func TestWhatWasInTransitGoesOnWhenItsRouteWasDroppedAndMadeAgain(t *testing.T) 
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			asker, _ := newSides(t)
-			asker.createRoute("far", "tcp://old:4022", farService)
+			asker.CreateRoute("far", "tcp://old:4022", farService)
 			handle := asker.dialogWith(farService)
 			want := []string{"1", "2"}
-			asker.send(handle, request, "1")
-			asker.send(handle, request, "2")
+			asker.Send(handle, request, "1")
+			asker.Send(handle, request, "2")
 			if c.hasEnd {
-				asker.end(handle)
+				asker.End(handle)
 				want = append(want, "")
 			}
 			runs := asker.takeAt("tcp://old:4022")
@@ -64,8 +64,8 @@ func TestWhatWasInTransitGoesOnWhenItsRouteWasDroppedAndMadeAgain(t *testing.T) 
 				}
 				asker.acknowledge(runs, held)
 			}
-			asker.exec("select parley.drop_route('far')")
-			asker.createRoute("far", c.address, farService)
+			asker.Exec("select parley.drop_route('far')")
+			asker.CreateRoute("far", c.address, farService)
 			if got := textsOf(asker.takeAt(c.address)); !slices.Equal(got, want) {
 				t.Errorf("took %q, want %q", got, want)
 			}
@@ -82,15 +82,15 @@ func TestWhatWasInTransitGoesOnWhenItsRouteWasDroppedAndMadeAgain(t *testing.T) 
 func TestAnAnswerOfTheOldAddressDoesNotStopTheRestAtTheNewOne(t *testing.T) {
 	t.Parallel()
 	asker, _ := newSides(t)
-	asker.createRoute("far", "tcp://old:4022", farService)
+	asker.CreateRoute("far", "tcp://old:4022", farService)
 	handle := asker.dialogWith(farService)
-	asker.send(handle, request, "1")
-	asker.send(handle, request, "2")
+	asker.Send(handle, request, "1")
+	asker.Send(handle, request, "2")
 	runs := asker.takeAt("tcp://old:4022")
 	if len(runs) != 2 {
 		t.Fatalf("took %v", runs)
 	}
-	asker.exec("select parley.alter_route('far', 'tcp://new:4022')")
+	asker.Exec("select parley.alter_route('far', 'tcp://new:4022')")
 	asker.acknowledge(runs[:1], []transportstore.Result{{Outcome: transportstore.Accepted, Next: 1}})
 	if got := textsOf(asker.takeAt("tcp://new:4022")); !slices.Equal(got, []string{"2"}) {
 		t.Errorf("took %q, want the second message", got)
@@ -101,19 +101,19 @@ func TestAnAnswerOfTheOldAddressDoesNotStopTheRestAtTheNewOne(t *testing.T) {
 func TestASendDoesNotShortenTheTimeForWhichAConversationIsParked(t *testing.T) {
 	t.Parallel()
 	asker, _ := newSides(t)
-	asker.createRoute("hub", "tcp://hub:4022", "")
+	asker.CreateRoute("hub", "tcp://hub:4022", "")
 	handle := asker.dialogWith(farService)
-	asker.send(handle, request, "1")
+	asker.Send(handle, request, "1")
 	asker.bindUnresolved()
 	runs := asker.takeAt("tcp://hub:4022")
 	asker.acknowledge(runs, []transportstore.Result{{Outcome: transportstore.Held, ErrorNumber: 9749, Description: "no memory"}})
-	asker.exec("update parley._p_parked set due_at = clock_timestamp() + interval '1 hour'")
-	asker.send(handle, request, "2")
+	asker.Exec("update parley._p_parked set due_at = clock_timestamp() + interval '1 hour'")
+	asker.Send(handle, request, "2")
 	asker.bindUnresolved()
 	if got := textsOf(asker.takeAt("tcp://hub:4022")); len(got) > 0 {
 		t.Errorf("took %q before its time", got)
 	}
-	asker.exec("update parley._p_parked set due_at = clock_timestamp()")
+	asker.Exec("update parley._p_parked set due_at = clock_timestamp()")
 	asker.bindUnresolved()
 	got := textsOf(asker.takeAt("tcp://hub:4022"))
 	asker.bindUnresolved()

@@ -9,33 +9,9 @@ import (
 
 const farService = "//far/Service"
 
-func (s *side) createRoute(name, address, service string) {
-	s.Helper()
-	s.exec("select parley.create_route($1, $2, nullif($3, ''))", name, address, service)
-}
-
 func (s *side) dialogWith(service string) string {
 	s.Helper()
 	return one[string](s, "select parley.begin_dialog('//test/Asker', $1, '//test/Work', allow_unknown_target => true)::text", service)
-}
-
-// requireLanes compares what waits for, or is on its way to, each destination: "address: bodies in order".
-func (s *side) requireLanes(want ...string) {
-	s.Helper()
-	got := all[string](s, `
-		select d.address || ': ' || string_agg(convert_from(f.body, 'UTF8'), ' ' order by m.is_waiting, m.n, i)
-		from parley._p_destination as d
-		join (
-			select m.lane / 16, true, m.position, coalesce(m.frame, array[m.body]) from parley._p_message as m
-			union all
-			select t.destination_id, false, t.first_sequence, coalesce(t.frame, array[t.body]) from parley._p_transit as t
-		) as m (destination_id, is_waiting, n, frame) using (destination_id)
-		cross join lateral unnest(m.frame) with ordinality as f (body, i)
-		group by d.address
-		order by d.address`)
-	if !slices.Equal(got, want) {
-		s.Errorf("on their way are %q, want %q", got, want)
-	}
 }
 
 // number gives numbers to what waits, for the one destination that there is.
@@ -76,36 +52,36 @@ func (s *side) bindUnresolved() int {
 func TestAlteredRouteTakesAConversationElsewhereInOrder(t *testing.T) {
 	t.Parallel()
 	asker, _ := newSides(t)
-	asker.createRoute("far", "tcp://old:4022", farService)
-	asker.createRoute("other", "tcp://old:4022", "//other/Service")
-	asker.send(asker.dialogWith("//other/Service"), request, "stays")
+	asker.CreateRoute("far", "tcp://old:4022", farService)
+	asker.CreateRoute("other", "tcp://old:4022", "//other/Service")
+	asker.Send(asker.dialogWith("//other/Service"), request, "stays")
 	handle := asker.dialogWith(farService)
 	for _, text := range []string{"1", "2"} {
-		asker.send(handle, request, text)
+		asker.Send(handle, request, text)
 	}
 	asker.number()
-	asker.send(handle, request, "3")
-	asker.exec("select parley.alter_route('far', 'tcp://new:4022')")
-	asker.send(handle, request, "4")
+	asker.Send(handle, request, "3")
+	asker.Exec("select parley.alter_route('far', 'tcp://new:4022')")
+	asker.Send(handle, request, "4")
 	equal(asker, 0, "select count(*)::integer from parley._p_transmission")
-	asker.requireLanes("tcp://new:4022: 1 2 3 4", "tcp://old:4022: stays")
+	asker.RequireLanes("tcp://new:4022: 1 2 3 4", "tcp://old:4022: stays")
 }
 
 // Once a message has its number for another database, no other far side may be made for the conversation.
 func TestConversationThatHasBegunElsewhereDoesNotComeBack(t *testing.T) {
 	t.Parallel()
 	asker, _ := newSides(t)
-	asker.createRoute("far", "tcp://far:4022", farService)
+	asker.CreateRoute("far", "tcp://far:4022", farService)
 	handle := asker.dialogWith(farService)
-	asker.send(handle, request, "1")
+	asker.Send(handle, request, "1")
 	asker.number()
-	asker.exec("select parley.create_service('//far/Service', 'Asking', array['//test/Work'])")
-	asker.exec("select parley.drop_route('far')")
-	asker.send(handle, request, "2")
+	asker.Exec("select parley.create_service('//far/Service', 'Asking', array['//test/Work'])")
+	asker.Exec("select parley.drop_route('far')")
+	asker.Send(handle, request, "2")
 	equal(asker, `The conversation has begun with another database, and now there is no route to its service "//far/Service" but here.`,
 		"select distinct t.transmission_status from parley._p_transmission as t")
-	asker.createRoute("far", "tcp://far:4023", farService)
-	asker.requireLanes("tcp://far:4023: 1 2")
+	asker.CreateRoute("far", "tcp://far:4023", farService)
+	asker.RequireLanes("tcp://far:4023: 1 2")
 }
 
 // refused gives an asker whose dialog with a service no other database has any more was parked, with two messages that have their
@@ -114,17 +90,17 @@ func refused(t *testing.T) (asker, answerer *side, handle string, runs []transpo
 	t.Helper()
 	asker, answerer = newSides(t)
 	earlier := asker.dialog()
-	asker.send(earlier, request, "earlier")
+	asker.Send(earlier, request, "earlier")
 	asker.exchange(answerer)
-	answerer.exec("select parley.drop_service('//test/Answerer')")
+	answerer.Exec("select parley.drop_service('//test/Answerer')")
 	answerer.exchange(asker)
 	asker.receivedTexts("Asking")
-	asker.end(earlier)
+	asker.End(earlier)
 	asker.exchange(answerer)
-	asker.exec("select parley.create_queue('Here')")
+	asker.Exec("select parley.create_queue('Here')")
 	handle = asker.dialog()
-	asker.send(handle, request, "1")
-	asker.send(handle, request, "2")
+	asker.Send(handle, request, "1")
+	asker.Send(handle, request, "2")
 	runs = asker.take(answerer)
 	asker.acknowledge(runs, answerer.deliver(asker.speaker(), runs...))
 	equal(asker, true, "select transmission_status like '%does not exist%' from parley.transmission_queue limit 1")
@@ -136,8 +112,8 @@ const createHere = "select parley.create_service('//test/Answerer', 'Here', arra
 // createServiceBehindTheScenes makes the service without classifying again what waits for it.
 func (s *side) createServiceBehindTheScenes() {
 	s.Helper()
-	s.exec("select parley.create_service('//test/Other', 'Here', array['//test/Work'])")
-	s.exec("update parley._p_service set name = '//test/Answerer' where name = '//test/Other'")
+	s.Exec("select parley.create_service('//test/Other', 'Here', array['//test/Work'])")
+	s.Exec("update parley._p_service set name = '//test/Answerer' where name = '//test/Other'")
 }
 
 // The service has moved into the database of the sender. Messages that its old database did not take go to the new one, at once and in
@@ -150,21 +126,21 @@ func TestConversationComesBackWhenItsTargetTookNothing(t *testing.T) {
 		want []string
 	}{
 		{"the service is created", func(asker *side, handle string) {
-			asker.send(handle, request, "3")
-			asker.exec(createHere)
+			asker.Send(handle, request, "3")
+			asker.Exec(createHere)
 		}, []string{"1", "2", "3"}},
 		{"it has ended before", func(asker *side, handle string) {
-			asker.end(handle)
-			asker.exec(createHere)
+			asker.End(handle)
+			asker.Exec(createHere)
 		}, []string{"1", "2", "EndDialog"}},
 		{"its time has come", func(asker *side, _ string) {
 			asker.createServiceBehindTheScenes()
-			asker.exec("update parley._p_parked set due_at = clock_timestamp()")
+			asker.Exec("update parley._p_parked set due_at = clock_timestamp()")
 			asker.takeAt(one[string](asker, "select d.address from parley._p_destination as d join parley._p_parked as p using (destination_id)"))
 		}, []string{"1", "2"}},
 		{"it sends", func(asker *side, handle string) {
 			asker.createServiceBehindTheScenes()
-			asker.send(handle, request, "3")
+			asker.Send(handle, request, "3")
 		}, []string{"1", "2", "3"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -185,9 +161,9 @@ func TestConversationComesBackWhenItsTargetTookNothing(t *testing.T) {
 			}
 			equal(asker, 0, "select count(*)::integer from parley.conversation_endpoints where state = 'ER'")
 			target := one[string](asker, "select conversation_handle::text from parley.conversation_endpoints where is_initiator = 0 and state <> 'CD'")
-			asker.end(target)
+			asker.End(target)
 			asker.receivedTexts("Asking")
-			asker.exec("select parley.end_conversation(conversation_handle) from parley.conversation_endpoints where state = 'DI'")
+			asker.Exec("select parley.end_conversation(conversation_handle) from parley.conversation_endpoints where state = 'DI'")
 			asker.requireForgotten()
 		})
 	}
@@ -197,18 +173,18 @@ func TestConversationComesBackWhenItsTargetTookNothing(t *testing.T) {
 func TestConversationThatIsUnderWayAgainDoesNotComeBack(t *testing.T) {
 	t.Parallel()
 	asker, answerer, handle, _ := refused(t)
-	asker.exec("update parley._p_parked set due_at = clock_timestamp()")
+	asker.Exec("update parley._p_parked set due_at = clock_timestamp()")
 	again := asker.take(answerer)
 	if len(again) == 0 {
 		t.Fatal("it is not tried again")
 	}
-	asker.exec(createHere)
-	asker.send(handle, request, "3")
+	asker.Exec(createHere)
+	asker.Send(handle, request, "3")
 	if got := asker.receivedTexts("Here"); got != nil {
 		t.Errorf("received %q", got)
 	}
 	asker.acknowledge(again, answerer.deliver(asker.speaker(), again...))
-	asker.exec("select parley.fire_timers()")
+	asker.Exec("select parley.fire_timers()")
 	if got := asker.receivedTexts("Here"); !slices.Equal(got, []string{"1", "2", "3"}) {
 		t.Errorf("received %q", got)
 	}
@@ -218,10 +194,10 @@ func TestConversationThatIsUnderWayAgainDoesNotComeBack(t *testing.T) {
 func TestForwarderGetsWhatNoDatabaseOfTheDaemonHas(t *testing.T) {
 	t.Parallel()
 	asker, answerer := newSides(t)
-	asker.createRoute("hub", "tcp://hub:4022", "")
-	asker.send(asker.dialogWith(farService), request, "away")
-	asker.send(asker.dialogWith("//test/Answerer"), request, "next door")
-	asker.requireLanes()
+	asker.CreateRoute("hub", "tcp://hub:4022", "")
+	asker.Send(asker.dialogWith(farService), request, "away")
+	asker.Send(asker.dialogWith("//test/Answerer"), request, "next door")
+	asker.RequireLanes()
 	unresolved, err := transportstore.ReadUnresolved(t.Context(), asker.db, 100)
 	if err != nil || len(unresolved) != 2 {
 		t.Fatalf("unresolved are %v, %v", unresolved, err)
@@ -236,36 +212,36 @@ func TestForwarderGetsWhatNoDatabaseOfTheDaemonHas(t *testing.T) {
 		}
 	}
 	want := []string{"broker:" + answerer.guid.String() + ": next door", "tcp://hub:4022: away"}
-	asker.requireLanes(want...)
+	asker.RequireLanes(want...)
 	// They stay where they are when routes change that do not concern them.
-	asker.createRoute("other", "tcp://other:4022", "//other/Service")
-	asker.createRoute("hub 2", "TCP://Hub:4022/", "")
-	asker.requireLanes(want...)
+	asker.CreateRoute("other", "tcp://other:4022", "//other/Service")
+	asker.CreateRoute("hub 2", "TCP://Hub:4022/", "")
+	asker.RequireLanes(want...)
 	equal(asker, 0, "select count(*)::integer from parley._p_transmission")
 }
 
 func TestDatabaseThatMovesToAnotherServerIsFollowed(t *testing.T) {
 	t.Parallel()
 	asker, answerer := newSides(t)
-	asker.send(asker.dialogWith("//test/Answerer"), request, "1")
+	asker.Send(asker.dialogWith("//test/Answerer"), request, "1")
 	asker.resolve(answerer)
-	asker.requireLanes("broker:" + answerer.guid.String() + ": 1")
-	asker.createRoute("moved", "tcp://new:4022", "//test/Answerer")
-	asker.requireLanes("tcp://new:4022: 1")
+	asker.RequireLanes("broker:" + answerer.guid.String() + ": 1")
+	asker.CreateRoute("moved", "tcp://new:4022", "//test/Answerer")
+	asker.RequireLanes("tcp://new:4022: 1")
 }
 
 // The daemon has read what was in transit to an address when it began, and goes by what is on the lane from then on.
 func TestWhatWasInTransitIsTakenAgainWhereItsRouteLeadsNow(t *testing.T) {
 	t.Parallel()
 	asker, _ := newSides(t)
-	asker.createRoute("far", "tcp://old:4022", farService)
+	asker.CreateRoute("far", "tcp://old:4022", farService)
 	handle := asker.dialogWith(farService)
 	for _, text := range []string{"1", "2"} {
-		asker.send(handle, request, text)
+		asker.Send(handle, request, text)
 	}
 	asker.number()
-	asker.send(handle, request, "3")
-	asker.exec("select parley.alter_route('far', 'tcp://new:4022')")
+	asker.Send(handle, request, "3")
+	asker.Exec("select parley.alter_route('far', 'tcp://new:4022')")
 	if texts := textsOf(asker.takeOnly("tcp://new:4022")); !slices.Equal(texts, []string{"1", "2", "3"}) {
 		t.Errorf("took %v", texts)
 	}
@@ -276,14 +252,14 @@ func TestWhatWasInTransitIsTakenAgainWhereItsRouteLeadsNow(t *testing.T) {
 func TestWhatWasParkedInTransitIsTriedAgainByTheDefaultForwarder(t *testing.T) {
 	t.Parallel()
 	asker, _ := newSides(t)
-	asker.createRoute("hub", "tcp://hub:4022", "")
+	asker.CreateRoute("hub", "tcp://hub:4022", "")
 	find := func() {
 		t.Helper()
 		if unresolved := asker.bindUnresolved(); unresolved != 1 {
 			t.Fatalf("%d conversations are unresolved", unresolved)
 		}
 	}
-	asker.send(asker.dialogWith(farService), request, "1")
+	asker.Send(asker.dialogWith(farService), request, "1")
 	find()
 	refuse := func() {
 		t.Helper()
@@ -295,7 +271,7 @@ func TestWhatWasParkedInTransitIsTriedAgainByTheDefaultForwarder(t *testing.T) {
 	}
 	refuse()
 	equal(asker, "no memory", "select transmission_status from parley.transmission_queue")
-	asker.exec("update parley._p_parked set due_at = clock_timestamp()")
+	asker.Exec("update parley._p_parked set due_at = clock_timestamp()")
 	// It is tried before its way is found, and refused again.
 	refuse()
 	find()

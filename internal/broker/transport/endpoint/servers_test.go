@@ -30,29 +30,24 @@ func (b *base) route(service, address string) {
 	b.exec("select parley.create_route($1, service_name => $2, address => $3)", "to "+service, service, address)
 }
 
-func TestTwoDaemonsConverseOverSockets(t *testing.T) {
-	t.Parallel()
-	a, b := newBase(t, "a"), newBase(t, "b")
+// twoServers are two databases, each served by a daemon of its own that knows the way to the other.
+func twoServers(t *testing.T) (a, b *base, first *served, addressB string) {
+	t.Helper()
+	a, b = newBase(t, "a"), newBase(t, "b")
 	b.open()
 	fromA, addressA := listen(t)
-	fromB, addressB := listen(t)
-	a.route("target b", addressB)
+	fromB, at := listen(t)
+	a.route("target b", at)
 	b.route("source a", addressA)
-	da := serve(t, "first", endpoint.Config{Network: fromA}, a)
+	first = serve(t, "first", endpoint.Config{Network: fromA}, a)
 	serve(t, "second", endpoint.Config{Network: fromB}, b)
-	there := a.begin("b")
-	a.send(there, 1, 20)
-	b.awaitGot(da.log, 20)
-	back := value[string](b, "select conversation_handle::text from parley.conversation_endpoints where is_initiator = 0")
-	b.send(back, 1, 20)
-	a.readOutbound()
-	a.awaitGot(da.log, 20)
-	a.exec("select parley.end_conversation($1::uuid)", there)
-	b.await(da.log, "select app.read() >= 0 and exists (select from app.got where type like '%EndDialog')")
-	b.exec("select parley.end_conversation($1::uuid)", back)
-	for _, side := range []*base{a, b} {
-		side.awaitOver(da.log)
-	}
+	return a, b, first, at
+}
+
+func TestTwoDaemonsConverseOverSockets(t *testing.T) {
+	t.Parallel()
+	a, b, da, _ := twoServers(t)
+	converse(a, b, da.log)
 }
 
 func TestTheDatabaseShowsWhereItsDaemonsListen(t *testing.T) {
@@ -72,14 +67,7 @@ func TestTheDatabaseShowsWhereItsDaemonsListen(t *testing.T) {
 
 func TestTheDatabaseShowsTheLinksOfItsDaemons(t *testing.T) {
 	t.Parallel()
-	a, b := newBase(t, "a"), newBase(t, "b")
-	b.open()
-	fromA, addressA := listen(t)
-	fromB, addressB := listen(t)
-	a.route("target b", addressB)
-	b.route("source a", addressA)
-	da := serve(t, "first", endpoint.Config{Network: fromA}, a)
-	serve(t, "second", endpoint.Config{Network: fromB}, b)
+	a, b, da, addressB := twoServers(t)
 	a.send(a.begin("b"), 1, 5)
 	b.awaitGot(da.log, 5)
 	a.await(da.log, "select count(*) = 1 from parley.dm_broker_connections where state_desc = 'LOGGED_IN' and not is_accept and total_fragments_sent >= 5 and 'tcp://' || address = $1",
