@@ -36,7 +36,6 @@ from (values
   ('PS007', 'policy', 'retry policy "%1$s" does not exist', null, 'See parley_store.retry_policies.'),
   ('PS007', 'policy form', 'retry policy "%1$s" is not valid', '%2$s',
     'See docs/internals/store.md for the form and the bounds of a policy.'),
-  ('PS007', 'policy used', 'retry policy "%1$s" is used by lane "%2$s"', null, 'Give that lane another policy first.'),
   ('PS008', 'threshold', 'thresholds of resource "%1$s" are not valid', '%2$s',
     'Both levels must be left at values below those at which they are entered.'),
   ('PS009', 'isolation', 'this needs READ COMMITTED',

@@ -210,26 +210,6 @@ failed_at, the time of the failure.
 Errors: PS002, PS007.
 Source: spec hub-transport 8.1, 8.3.';
 
-create function parley_store.drop_retry_policy(policy text) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_policy parley_store._p_retry_policy := parley_store._p_policy(policy);
-  v_lane text;
-begin
-  select l.lane into v_lane from parley_store.lanes as l where l.retry_policy = v_policy.policy limit 1;
-  if found then
-    found := parley_store._p_raise('policy used', policy, v_lane);
-  end if;
-  delete from parley_store._p_retry_policy as p where p.policy = v_policy.policy;
-end
-$$;
-
-comment on function parley_store.drop_retry_policy(text) is
-'Drops a retry policy that no lane uses.
-Errors: PS007.';
-
 -- Four times a minute, six times five minutes, then ten minutes, for two days.
 insert into parley_store._p_retry_policy (policy, form, step_counts, step_intervals, last_interval)
 values ('default', 'STEPS', '{4, 6}', '{1 minute, 5 minutes}', '10 minutes');
