@@ -104,7 +104,7 @@ func (c schemaCall) unnamed() (count int) {
 }
 
 var (
-	callOfSchema  = regexp.MustCompile(`\bparley(?:_mail|_store)?\.[a-z_][a-z0-9_]*\(`)
+	callOfSchema  = regexp.MustCompile(`\bparley(?:_flow|_mail|_store)?\.[a-z_][a-z0-9_]*\(`)
 	namesArgument = regexp.MustCompile(`^\s*"?[a-z_][a-z0-9_]*"?\s*=>`)
 )
 

@@ -1,4 +1,4 @@
-// Package verbs is the commands of parley flow that need no database: schemas tried on files.
+// Package verbs is the commands of parley flow: schemas tried on files without a database, definitions, and the operation of what runs.
 package verbs
 
 import (
@@ -24,9 +24,9 @@ func New(a *verb.App) *cobra.Command {
 	env := environment{a}
 	cmd := &cobra.Command{
 		Use:   "flow",
-		Short: "Integration: take files apart and put them together",
+		Short: "Integration: take files apart, define ports, operate what runs",
 	}
-	cmd.AddCommand(newDisassembleCommand(env), newAssembleCommand(env))
+	cmd.AddCommand(newDisassembleCommand(env), newAssembleCommand(env), newApplyCommand(env), newExportCommand(env), newSchemaCommand(env))
 	return cmd
 }
 

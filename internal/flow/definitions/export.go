@@ -1,0 +1,114 @@
+package definitions
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// A File is a file to write.
+type File struct {
+	Name    string
+	Written []byte
+}
+
+// kinds are in the order in which somebody reads them: each refers to those before it.
+var kinds = []string{
+	"application", "host", "property schema", "message type", "pipeline", "retry policy", "receive port", "receive location", "send port",
+	"send port group",
+}
+
+// Write writes definitions as parley_flow.export gives them as YAML, which [Read] takes back.
+func Write(exported json.RawMessage) ([]byte, error) {
+	document, err := readExported(exported)
+	if err != nil {
+		return nil, err
+	}
+	return writeYAML(document)
+}
+
+// WriteEach writes a file for each kind.
+func WriteEach(exported json.RawMessage) ([]File, error) {
+	document, err := readExported(exported)
+	if err != nil {
+		return nil, err
+	}
+	files := []File{}
+	for _, kind := range document.members {
+		written, err := writeYAML(&value{kind: isObject, members: []member{kind}})
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, File{strings.ReplaceAll(kind.name, " ", "-") + ".yaml", written})
+	}
+	return files, nil
+}
+
+func readExported(exported json.RawMessage) (*value, error) {
+	faults := &faultList{}
+	documents := readJSON("export", exported, faults)
+	if len(faults.faults) > 0 {
+		return nil, faults.faults
+	}
+	document := documents[0]
+	if document.kind != isObject {
+		return nil, errors.New("the database gave definitions that are no object")
+	}
+	slices.SortStableFunc(document.members, func(a, b member) int { return slices.Index(kinds, a.name) - slices.Index(kinds, b.name) })
+	return document, nil
+}
+
+func writeYAML(document *value) ([]byte, error) {
+	var out bytes.Buffer
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2)
+	err := encoder.Encode(document.node())
+	if err == nil {
+		err = encoder.Close()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write definitions as YAML: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// plain is a text that needs no quotes, whatever reads it.
+var plain = regexp.MustCompile(`^[A-Za-z/][A-Za-z0-9_./*-]*( [A-Za-z0-9_./*-]+)*$`)
+
+func (v *value) node() *yaml.Node {
+	switch v.kind {
+	case isNull:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}
+	case isBoolean:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: v.text}
+	case isNumber:
+		return &yaml.Node{Kind: yaml.ScalarNode, Value: v.text}
+	case isText:
+		return textNode(reference.ReplaceAllString(v.text, "$$$0"))
+	case isList:
+		list := &yaml.Node{Kind: yaml.SequenceNode}
+		for _, item := range v.items {
+			list.Content = append(list.Content, item.node())
+		}
+		return list
+	}
+	object := &yaml.Node{Kind: yaml.MappingNode}
+	for _, m := range v.members {
+		object.Content = append(object.Content, textNode(m.name), m.value.node())
+	}
+	return object
+}
+
+func textNode(text string) *yaml.Node {
+	node := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text, Style: yaml.DoubleQuotedStyle}
+	if k, _, remedy := readPlain(text); k == isText && remedy == "" && plain.MatchString(text) {
+		node.Style = 0
+	}
+	return node
+}

@@ -1,0 +1,151 @@
+package verbs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley/internal/flow/definitions"
+	flowstore "github.com/parley-broker/parley/internal/store/flow"
+	"github.com/parley-broker/parley/internal/verb"
+)
+
+type application struct {
+	env           environment
+	dryRun, prune bool
+	environment   string
+	set           []string
+}
+
+func newApplyCommand(env environment) *cobra.Command {
+	a := &application{env: env}
+	cmd := &cobra.Command{
+		Use:   "apply DIR|FILE...",
+		Short: "Make the definitions of integration what files say",
+		Long: `Make the definitions what files of YAML or JSON say: ports, pipelines, message types, filters. All files together are one document of
+{kind: {name: settings}}, which is applied in one transaction, or not at all. Of a folder all files that end in .yaml, .yml and .json
+are read; - is standard input. Hosts use it at once for what begins then.
+
+Everything that is wrong is reported with its file, line and column, and nothing is changed. You need the right ADMINISTER.`,
+		Example: `  parley flow apply flow --dry-run
+  parley flow apply flow --environment production
+  parley flow apply orders.yaml --set ERP_HOST=erp.example`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.env.reportFaults(a.run(cmd.Context(), cmd.OutOrStdout(), args))
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&a.dryRun, "dry-run", false, "show what would change, and change nothing")
+	flags.BoolVar(&a.prune, "prune", false, "drop what the files do not name, of the applications that they name")
+	flags.StringVar(&a.environment, "environment", "", "take the values of variables from environments/NAME.yaml")
+	flags.StringArrayVar(&a.set, "set", nil, "give a variable a value, as NAME=VALUE; may be given several times")
+	return cmd
+}
+
+func (a *application) read(args []string) (*definitions.Document, error) {
+	settings := definitions.Settings{Set: map[string]string{}}
+	for _, set := range a.set {
+		name, text, isSet := strings.Cut(set, "=")
+		if !isSet {
+			return nil, verb.Usagef("--set %q: give NAME=VALUE", set)
+		}
+		settings.Set[name] = text
+	}
+	if strings.ContainsAny(a.environment, `/\`) {
+		return nil, verb.Usagef("--environment %q: give the name of a file in environments, without .yaml", a.environment)
+	}
+	sources, err := definitions.Find(args, a.env.Stdin)
+	if err != nil {
+		return nil, err
+	}
+	if a.environment != "" {
+		if settings.Environment, err = definitions.FindEnvironment(args, a.environment); err != nil {
+			return nil, err
+		}
+	}
+	return definitions.Read(sources, settings)
+}
+
+func (a *application) run(ctx context.Context, out io.Writer, args []string) error {
+	document, err := a.read(args)
+	if err != nil {
+		return err
+	}
+	written, err := document.JSON()
+	if err != nil {
+		return err
+	}
+	return a.env.WithConnection(ctx, func(conn *pgx.Conn) error {
+		found, err := flowstore.Check(ctx, conn, written, a.prune)
+		if err != nil {
+			return err
+		}
+		if len(found) > 0 {
+			return placed(document, found)
+		}
+		changes, err := flowstore.Apply(ctx, conn, written, a.dryRun, a.prune)
+		if err != nil {
+			return err
+		}
+		if a.env.JSON {
+			return verb.EncodeJSON(out, append([]flowstore.Change{}, changes...))
+		}
+		return writeChanges(out, changes)
+	})
+}
+
+// placed gives faults that the database found their places in the files.
+func placed(document *definitions.Document, found []flowstore.Fault) error {
+	faults := definitions.Faults{}
+	for _, f := range found {
+		fault := definitions.Fault{Place: document.Locate(f.Path), Path: f.Path, Message: f.Message, Remedy: f.Remedy}
+		if f.Cause != nil {
+			fault.Message += ". " + *f.Cause
+		}
+		faults = append(faults, fault)
+	}
+	return faults.Sorted()
+}
+
+// reportFaults prints all that is wrong with definitions; for programs a line of JSON each.
+func (env environment) reportFaults(err error) error {
+	faults, are := errors.AsType[definitions.Faults](err)
+	if !are {
+		return err
+	}
+	encoder := json.NewEncoder(env.Stderr)
+	encoder.SetEscapeHTML(false)
+	for _, f := range faults {
+		if env.JSON {
+			_ = encoder.Encode(f) // a broken stderr has nowhere to be reported
+			continue
+		}
+		fmt.Fprintf(env.Stderr, "%s\nHINT: %s\n", verb.OneLine(f.Error(), 0), verb.OneLine(f.Remedy, 0))
+	}
+	if !env.JSON {
+		fmt.Fprintf(env.Stderr, "parley: the definitions have %s; nothing was changed\n", verb.Counted(len(faults), "fault"))
+	}
+	return verb.ExitWith(nil, exitFailed)
+}
+
+func writeChanges(out io.Writer, changes []flowstore.Change) error {
+	if len(changes) == 0 {
+		_, err := fmt.Fprintln(out, "nothing changes")
+		return err
+	}
+	table := verb.NewTable(out)
+	fmt.Fprintln(table, "ACTION\tKIND\tNAME\tSETTING\tOLD\tNEW")
+	shown := func(value json.RawMessage) string { return verb.OneLine(string(value), verb.BodyWidth) }
+	for _, c := range changes {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Action, c.Kind, verb.OneLine(c.Name, 0), verb.OrNone(verb.OrEmpty(c.Setting)),
+			shown(c.Old), shown(c.New))
+	}
+	return table.Flush()
+}
