@@ -48,6 +48,17 @@ var remedies = []remedy{
 	},
 	{regexp.MustCompile(`select parley_mail\.suspend_queue\(('[^']*')\)`), "parley mail suspend $1"},
 	{regexp.MustCompile(`select parley_mail\.resume_queue\(('[^']*')\)`), "parley mail resume $1"},
+	{regexp.MustCompile(`select \* from parley_flow\.track\(([0-9]+)\)`), "parley flow track $1"},
+	{regexp.MustCompile(`See parley_flow\.suspended\.`), "parley flow suspended lists them."},
+	{
+		regexp.MustCompile(`See parley_flow\.definitions, or define it by parley_flow\.apply\.`),
+		"parley flow export writes what there is; or define it by parley flow apply.",
+	},
+	{
+		regexp.MustCompile(`Edit and resubmit it, or terminate it: parley_flow\.resubmit, parley_flow\.terminate_suspended\.`),
+		"Edit and resubmit it, or terminate it: parley flow suspended resubmit, parley flow suspended terminate.",
+	},
+	{regexp.MustCompile(`select parley_flow\.enable\(('[^']*')\)`), "parley flow enable $1"},
 	{regexp.MustCompile(`[Dd]rop it with parley\.drop_peer`), "drop it with parley peers drop"},
 }
 

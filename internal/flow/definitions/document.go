@@ -43,7 +43,7 @@ type Source struct {
 	Written []byte
 }
 
-// Settings are what definitions are read with.
+// Settings give variables their values.
 type Settings struct {
 	Environment []Source          // files that give variables values in an environment
 	Set         map[string]string // variables of the command line, which come before all others
@@ -100,7 +100,7 @@ func merge(root, document *value, known *variables, faults *faultList) {
 			root.add(kind)
 			continue
 		}
-		// What is no object of names is refused by the database, with the kinds that there are.
+		// The database refuses a kind that is no object of names, and lists the kinds that there are.
 		if kind.value.kind == isNull {
 			continue
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-broker/parley/internal/flow/definitions"
 )
 
-// Whatever a file holds, it is read or refused with places in it; and what was read is written as YAML that is read as the same.
+// Any file is read, or refused with places in it. A document that was read is written as YAML that is read as the same.
 func FuzzRead(f *testing.F) {
 	for _, text := range []string{
 		"", "a: {b: {c: [1, -0.5, true, null, yes, \"no\"]}}", "a:\n  b: ${X} ${", "a: &x {b: *x}", "---\na:\n...\n---\nb: |\n  x\n", "{\"a\": {\"b\": \"\\u0000\"}}",

@@ -49,7 +49,7 @@ type jsonReader struct {
 	faults  *faultList
 	start   int64 // of the last token
 
-	// What lines were counted of, so that each byte is gone over once.
+	// Lines were counted up to here, so that each byte is gone over once.
 	counted, lineStart int64
 	line               int
 }

@@ -15,8 +15,8 @@ var (
 // ambiguous are booleans to some programs that read YAML, and texts to others.
 var ambiguous = map[string]bool{"yes": true, "no": true, "on": true, "off": true, "y": true, "n": true}
 
-// readPlain gives what a text without quotes stands for. What versions of YAML read differently is refused by a remedy: it has to be
-// written so that all read the same.
+// readPlain gives the value that a text without quotes stands for. A remedy refuses a text that versions of YAML read differently: it has
+// to be written so that all read the same.
 func readPlain(text string) (k kind, canonical, remedy string) {
 	switch text {
 	case "", "~", "null", "Null", "NULL":

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// kind is what a value is: the kinds of JSON.
+// kind is one of the kinds of values that JSON has.
 type kind int
 
 const (

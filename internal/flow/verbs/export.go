@@ -18,7 +18,7 @@ import (
 // completeApplications lists the applications.
 const completeApplications verb.Completer = `select d.name from parley_flow.definitions as d where d.kind = 'application' order by d.name`
 
-// writtenFile is what export --out prints for programs; a stable format.
+// writtenFile is a file that export --out names to programs; a stable format.
 type writtenFile struct {
 	File  string `json:"file"`
 	Bytes int    `json:"bytes"`

@@ -23,7 +23,7 @@ func Check(ctx context.Context, db pgdb.DB, definitions json.RawMessage, prune b
 		from parley_flow.check_definitions(definitions => $1::jsonb, prune => $2::boolean)`, definitions, prune)
 }
 
-// Change is what applying definitions does to an object or to one of its settings.
+// Change is one that applying definitions makes to an object, or to one of its settings.
 type Change struct {
 	Kind string `json:"kind"`
 	Name string `json:"name"`
@@ -48,7 +48,7 @@ func Export(ctx context.Context, db pgdb.DB, application string) (json.RawMessag
 	return one[json.RawMessage](ctx, db, "export definitions", "select parley_flow.export(nullif($1::text, ''))", application)
 }
 
-// Setting is what a kind of object may be given.
+// Setting is a setting that a kind of object has.
 type Setting struct {
 	Kind        string
 	Name        string

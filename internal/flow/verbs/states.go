@@ -1,0 +1,112 @@
+package verbs
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/spf13/cobra"
+
+	flowstore "github.com/parley-broker/parley/internal/store/flow"
+	"github.com/parley-broker/parley/internal/verb"
+)
+
+// Names that complete the arguments of verbs.
+const (
+	completeSendPorts verb.Completer = `select s.name || chr(9) || s.state from parley_flow.send_ports as s order by s.name`
+	completeLocations verb.Completer = `select l.name || chr(9) || l.address from parley_flow.receive_locations as l order by l.name`
+)
+
+// changedState reports a change of a state to programs; a stable format.
+type changedState struct {
+	Kind      string `json:"kind"`
+	Name      string `json:"name"`
+	Operation string `json:"operation"`
+	IsDone    bool   `json:"is_done"`
+}
+
+// stateVerb is a verb that changes the state of an object.
+type stateVerb struct {
+	name, argument, short, long string
+	done, notDone               string // behind the name of the object
+	hasGroups                   bool
+}
+
+var stateVerbs = []stateVerb{
+	{
+		"start", "NAME", "Have a send port send what waits for it",
+		`Have a send port send what waits for it, in its order, and enlist it if it is not. Or, with --group, a send port group.`,
+		"is started", "was started before", true,
+	},
+	{
+		"stop", "NAME", "Have a send port send nothing more, and messages wait",
+		`Have a send port send nothing more: messages are routed to it as before, and wait until it is started. What is being sent is not
+interrupted.`, "is stopped", "was stopped before", false,
+	},
+	{
+		"enlist", "NAME", "Have messages routed to a send port, where they wait",
+		`Have messages routed to a send port that is Bound; they wait until it is started. Or, with --group, a send port group.`,
+		"is enlisted", "was enlisted before", true,
+	},
+	{
+		"unenlist", "NAME", "Have nothing routed to a send port any more",
+		`Have nothing routed to a send port any more. Or, with --group, a send port group. A port for which messages wait stays as it is: let them
+be sent, or terminate them.`, "is not enlisted any more", "was not enlisted", true,
+	},
+	{
+		"enable", "LOCATION", "Have a receive location take messages in",
+		`Have a receive location take messages in.`, "is enabled", "was enabled before", false,
+	},
+	{
+		"disable", "LOCATION", "Have a receive location take nothing in any more",
+		`Have a receive location take nothing in any more. What it has taken goes its way.`, "is disabled", "was disabled before", false,
+	},
+}
+
+func newStateCommand(env environment, s stateVerb) *cobra.Command {
+	var isGroup bool
+	cmd := &cobra.Command{
+		Use:     s.name + " " + s.argument,
+		Short:   s.short,
+		Long:    s.long + "\n\nYou need the right OPERATE for its application. It is no fault when there is nothing to do.",
+		Example: fmt.Sprintf("  parley flow %s 'Orders %s'", s.name, map[string]string{"NAME": "out", "LOCATION": "folder"}[s.argument]),
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			kind := flowstore.KindSendPort
+			switch {
+			case isGroup:
+				kind = flowstore.KindGroup
+			case s.argument == "LOCATION":
+				kind = "receive location"
+			}
+			ctx := cmd.Context()
+			return env.WithConnection(ctx, func(conn *pgx.Conn) error { return changeState(ctx, env, cmd, conn, s, args[0], kind) })
+		},
+	}
+	complete := completeSendPorts
+	if s.argument == "LOCATION" {
+		complete = completeLocations
+	}
+	env.CompleteArgument(cmd, complete, 1)
+	if s.hasGroups {
+		cmd.Flags().BoolVar(&isGroup, "group", false, "a send port group")
+	}
+	return cmd
+}
+
+func changeState(ctx context.Context, env environment, cmd *cobra.Command, conn *pgx.Conn, s stateVerb, name, kind string) error {
+	isDone, err := flowstore.ChangeState(ctx, conn, s.name, name, kind)
+	if err != nil {
+		return err
+	}
+	if env.JSON {
+		return verb.EncodeJSON(cmd.OutOrStdout(), changedState{kind, name, s.name, isDone})
+	}
+	done := s.done
+	if !isDone {
+		done = s.notDone
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %s %s\n", kind, strings.TrimSpace(verb.OneLine(name, 0)), done)
+	return err
+}
