@@ -80,6 +80,23 @@ func TestChunksMakeOneMessage(t *testing.T) {
 	}
 }
 
+// Behind the last chunk, and behind one that was refused, nothing of the transaction is left: neither its sender nor its recipients.
+func TestTransactionEndsWithItsLastChunk(t *testing.T) {
+	t.Parallel()
+	connector := internet()
+	connector.Limits.ProtocolErrors = 0
+	c := start(t, nil, connector).greeted()
+	for text, want := range map[string]string{"A: 1\r\n\r\n": "250 2.6.0", "A: 1\r\n\rx": "5"} {
+		c.say("MAIL FROM:<a@example.net>", "250")
+		c.say("RCPT TO:<bob@example.com>", "250")
+		c.send("BDAT 8 LAST\r\n" + text)
+		c.expect(want)
+		for _, command := range []string{"RCPT TO:<bob@example.com>", "DATA", "BDAT 0 LAST"} {
+			c.say(command, "503 5.5.1")
+		}
+	}
+}
+
 // The replies to commands that are wrong or out of order.
 func TestRepliesToCommands(t *testing.T) {
 	t.Parallel()
@@ -114,6 +131,7 @@ func TestRepliesToCommands(t *testing.T) {
 		{"MAIL FROM:a@b", "501 5.1.7"},
 		{"MAIL FROM:<a@b@c>", "501 5.1.7"},
 		{"MAIL FROM:<a>", "501 5.1.7"},
+		{"MAIL FROM:<postmaster>", "501 5.1.7"}, // Without a domain he is a recipient only.
 		{"MAIL FROM:<a@b>x", "501 5.1.7"},
 		{"MAIL FROM:<a b@c>", "501 5.1.7"},
 		{"MAIL <a@b>", "501 5.5.4"},

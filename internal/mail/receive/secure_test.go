@@ -328,26 +328,6 @@ func TestProxySpeaksForItsClients(t *testing.T) {
 	}
 }
 
-func TestXClientSpeaksForAnotherHost(t *testing.T) {
-	t.Parallel()
-	connector := internet()
-	connector.XClientRange = prefixes("127.0.0.1/32")
-	f := start(t, nil, connector)
-	c := f.greeted()
-	c.say("XCLIENT ADDR=nonsense", "501 5.5.4")
-	c.say("XCLIENT FOO=1", "501 5.5.4")
-	c.say("XCLIENT ADDR=192.0.2.7 NAME=client.example+2Enet HELO=x PROTO=ESMTP LOGIN=[UNAVAILABLE]", "220 ")
-	c.say("MAIL FROM:<a@example.net>", "503 5.5.1")
-	c.say("EHLO other", "250")
-	c.say("XCLIENT ADDR=127.0.0.1", "550 5.7.0")
-	c.begin()
-	c.send("hello\r\n.\r\n")
-	c.expect("250 2.6.0")
-	if m := f.store.only(t); m.envelope.Peer != netip.MustParseAddr("192.0.2.7") || !strings.HasPrefix(m.text, "Received: from other (client.example.net [192.0.2.7])") {
-		t.Errorf("taken was %+v", m)
-	}
-}
-
 // governor refuses some and delays others.
 type governor struct{ delay time.Duration }
 
