@@ -183,7 +183,13 @@ func TestMailThatMayNotServeEndsOnceItsDatabaseIsThere(t *testing.T) {
 	c.cut()
 	d := startProcess(t, "cannot be reached yet", "mail", "serve", "--dsn", over)
 	c.mend()
-	d.log.Await(t, "prepare mail transport")
+	// The log of the outage has the same words as that of the end, so the end is awaited itself.
+	ended := make(chan error, 1)
+	go func() { ended <- d.cmd.Wait() }()
+	if err := parleytest.Receive(t, ended, "the end of the daemon"); err == nil {
+		t.Error("it ended as if all was well")
+	}
+	d.log.Await(t, "\nparley: ")
 }
 
 // A message that is put while the server is away from the follower comes once he reaches it again.
