@@ -37,6 +37,8 @@ const (
 	RSABits = 2048
 	// leastRSABits is the length of the shortest RSA keys whose signatures count (RFC 8301 section 3.2).
 	leastRSABits = 1024
+	// mostRSABits is the length of the longest RSA keys that every receiver can verify with (RFC 8301 section 3.2).
+	mostRSABits = 4096
 )
 
 // NewKey makes a key: "ed25519" or "rsa". Private is its PEM form (PKCS #8), and record what stands in the zone under
@@ -78,7 +80,7 @@ func Record(signer crypto.Signer) (string, error) {
 	}
 }
 
-// ParseKey reads the PEM form of a key, PKCS #8 or, for RSA, PKCS #1. RSA keys have 1,024 bits at least.
+// ParseKey reads the PEM form of a key, PKCS #8 or, for RSA, PKCS #1. RSA keys have 1,024 to 4,096 bits.
 func ParseKey(private []byte) (crypto.Signer, error) {
 	block, _ := pem.Decode(private)
 	if block == nil {
@@ -89,7 +91,7 @@ func ParseKey(private []byte) (crypto.Signer, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read the key: %w", err)
 		}
-		return longEnough(key)
+		return ofUsualLength(key)
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
@@ -100,7 +102,7 @@ func ParseKey(private []byte) (crypto.Signer, error) {
 		return nil, fmt.Errorf("a key of type %T cannot sign", key)
 	}
 	if key, isRSA := key.(*rsa.PrivateKey); isRSA {
-		return longEnough(key)
+		return ofUsualLength(key)
 	}
 	if _, err := Record(signer); err != nil {
 		return nil, err
@@ -108,9 +110,9 @@ func ParseKey(private []byte) (crypto.Signer, error) {
 	return signer, nil
 }
 
-func longEnough(key *rsa.PrivateKey) (crypto.Signer, error) {
-	if bits := key.N.BitLen(); bits < leastRSABits {
-		return nil, fmt.Errorf("the key has %d bits, and RSA needs %d at least", bits, leastRSABits)
+func ofUsualLength(key *rsa.PrivateKey) (crypto.Signer, error) {
+	if bits := key.N.BitLen(); bits < leastRSABits || bits > mostRSABits {
+		return nil, fmt.Errorf("the key has %d bits, and RSA needs %d to %d", bits, leastRSABits, mostRSABits)
 	}
 	return key, nil
 }

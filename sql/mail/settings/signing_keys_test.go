@@ -43,19 +43,22 @@ func TestSigningKeyThatCannotSignIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const short = 768 // bits
-	factor := func() *big.Int {
-		p, err := rand.Prime(rand.Reader, short/2)
-		if err != nil {
-			t.Fatal(err)
+	// The library makes no key that is too short, and takes long for one that is too long.
+	ofLength := func(bits int) string {
+		factor := func() *big.Int {
+			p, err := rand.Prime(rand.Reader, bits/2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p
 		}
-		return p
+		n := new(big.Int).Mul(factor(), factor())
+		key, err := asn1.Marshal(struct {
+			Version                int
+			N, E, D, P, Q, A, B, C *big.Int
+		}{0, n, big.NewInt(65537), n, n, n, n, n, n})
+		return written("RSA PRIVATE KEY", key, err)
 	}
-	// The library makes no key that is too short.
-	shortKey, err := asn1.Marshal(struct {
-		Version                int
-		N, E, D, P, Q, A, B, C *big.Int
-	}{0, new(big.Int).Mul(factor(), factor()), big.NewInt(65537), new(big.Int).Mul(factor(), factor()), factor(), factor(), factor(), factor(), factor()})
 	good := pkcs8(rsaKey)
 	const create = `select parley_mail.apply(jsonb_build_object('signing key', jsonb_build_object('k', jsonb_build_object(
 		'domain', 'example.org', 'selector', $1::text, 'algorithm', $2::text, 'private_key', $3::text))))`
@@ -67,7 +70,9 @@ func TestSigningKeyThatCannotSignIsRefused(t *testing.T) {
 		"RSA, PKCS 1":                    {"s1", "RSA-SHA256", written("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(rsaKey), nil), true},
 		"Ed25519":                        {"a.b-c", "ED25519-SHA256", pkcs8(edKey), true},
 		"lines that end with CRLF":       {"s1", "RSA-SHA256", strings.ReplaceAll(good, "\n", "\r\n"), true},
-		"RSA of 768 bits":                {"s1", "RSA-SHA256", written("RSA PRIVATE KEY", shortKey, err), false},
+		"RSA of 768 bits":                {"s1", "RSA-SHA256", ofLength(768), false},
+		"RSA of 4,096 bits":              {"s1", "RSA-SHA256", ofLength(4096), true},
+		"RSA of 4,104 bits":              {"s1", "RSA-SHA256", ofLength(4104), false},
 		"no PEM":                         {"s1", "RSA-SHA256", "chalk", false},
 		"no base64":                      {"s1", "RSA-SHA256", "-----BEGIN PRIVATE KEY-----\nAAA\n-----END PRIVATE KEY-----\n", false},
 		"something else in PEM":          {"s1", "RSA-SHA256", "-----BEGIN PRIVATE KEY-----\nAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n-----END PRIVATE KEY-----\n", false},
