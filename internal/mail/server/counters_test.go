@@ -103,6 +103,17 @@ func TestEachCounterOfThePageIsExportedAndMoves(t *testing.T) {
 		}
 	}
 
+	// A mail that was sent once counts once, and each reason to refuse has its figure before anything was refused for it.
+	for name, want := range map[string]float64{
+		"smtp_send_messages_sent_total": 1, "dsn_delay_dsns_total": 0, "smtp_receive_messages_received_total": 1,
+		"smtp_receive_refused_total message": 0, "smtp_receive_refused_total authentication": 0, "smtp_receive_refused_total pressure, anonymous": 0,
+		"smtp_receive_refused_total pressure, users": 0, "smtp_receive_refused_total pressure, own nodes": 0,
+	} {
+		if value, is := after[name]; !is || value-before[name] != want {
+			t.Errorf("%s was %v and is %v (exported: %v), want %v more", name, before[name], value, is, want)
+		}
+	}
+
 	page, err := os.ReadFile("../../../docs/mail/counters.md")
 	if err != nil {
 		t.Fatal(err)
