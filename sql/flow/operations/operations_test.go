@@ -84,6 +84,20 @@ func TestResumedMessagesGoOn(t *testing.T) {
 	sqltest.Equal(f.Session, 4, "select value::integer from parley_flow.counters where counter = 'Documents resubmitted'")
 }
 
+// A caller that resumes until nothing is left to resume reaches all, whatever stands in front and cannot go.
+func TestMessagesThatCannotGoKeepNoOthersFromBeingResumed(t *testing.T) {
+	t.Parallel()
+	f := sqltest.NewFlow(t)
+	for range 3 {
+		f.Exec("select parley_flow.publish('x'::text, message_type => 'urn:nobody#Has')")
+	}
+	suspendThree(f)
+	for _, want := range []int{2, 1, 0} {
+		sqltest.Equal(f.Session, want, "select parley_flow.resume_suspended('{}', top => 2)")
+	}
+	sqltest.Equal(f.Session, 4, "select count(*)::integer from parley_flow.suspended")
+}
+
 // At a rate the first is tried at once, and the others are delayed, each by its share of a second.
 func TestResumingAtARateSpreadsMessages(t *testing.T) {
 	t.Parallel()

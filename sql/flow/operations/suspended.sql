@@ -4,31 +4,38 @@
 -- what is done to it touches no other, but that those behind it in its order may go on.
 -- Locks: rows of _p_suspended by suspension_id, those that others have locked are passed by; then lanes.
 
-create function parley_flow._p_lock_matching(caller oid, filter jsonb, top integer)
-returns setof parley_flow._p_suspended
-language plpgsql
+create function parley_flow._p_next_matching(caller oid, filter jsonb, after bigint, top integer) returns bigint[]
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-  v_ids bigint[];
 begin
   found := parley_flow._p_require_top(top);
-  v_ids := array(
+  return array(
     select m.suspension_id
-    from parley_flow._p_matching(filter, parley_flow._p_applications_of(caller, 'OPERATE'), 0, top) as m
+    from parley_flow._p_matching(filter, parley_flow._p_applications_of(caller, 'OPERATE'), after, top) as m
+    order by m.suspension_id
   );
-  return query
-  select *
-  from parley_flow._p_suspended as u
-  where u.suspension_id = any (v_ids)
-  order by u.suspension_id
-  for update skip locked;
 end
 $$;
 
-comment on function parley_flow._p_lock_matching(oid, jsonb, integer) is
-'Locks and gives suspended messages that a filter matches, of applications that the caller operates.
+comment on function parley_flow._p_next_matching(oid, jsonb, bigint, integer) is
+'Gives the numbers of the next suspended messages that a filter matches, of applications that the caller operates.
+Arguments: caller; filter; after, the number behind which they stand; top, how many at most.
 Errors: PF010.';
+
+create function parley_flow._p_lock_suspended(suspensions bigint[]) returns setof parley_flow._p_suspended
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  select u.*
+  from parley_flow._p_suspended as u
+  where u.suspension_id = any (suspensions)
+  order by u.suspension_id
+  for update skip locked
+$$;
+
+comment on function parley_flow._p_lock_suspended(bigint[]) is
+'Locks and gives suspended messages, without those that others have locked.';
 
 create function parley_flow._p_require_operator(caller oid) returns boolean
 language plpgsql stable
@@ -169,6 +176,7 @@ as $$
 declare
   v_caller oid := parley.caller_role(caller);
   v_suspended parley_flow._p_suspended;
+  v_page bigint[];
   v_resumed integer := 0;
 begin
   found := parley_flow._p_require_operator(v_caller);
@@ -176,17 +184,23 @@ begin
   if (rate > 0) is false then
     found := parley_flow._p_raise('rate', rate::text);
   end if;
-  for v_suspended in
-    select l.*
-    from parley_flow._p_lock_matching(v_caller, '{"is_resumable": true}' || filter, top) as l
+  -- Messages that stay, because they match nothing still, keep none of those behind them from being resumed.
   loop
-    if dry_run is not false then
-      v_resumed := v_resumed + 1;
-    elsif parley_flow._p_resume_one(
-      v_caller, v_suspended, clock_timestamp() + v_resumed::double precision / rate * interval '1 second'
-    ) then
-      v_resumed := v_resumed + 1;
-    end if;
+    v_page := parley_flow._p_next_matching(
+      v_caller, '{"is_resumable": true}' || filter, v_page[cardinality(v_page)], top
+    );
+    exit when v_page = '{}';
+    for v_suspended in select l.* from parley_flow._p_lock_suspended(v_page) as l loop
+      exit when v_resumed = top;
+      if dry_run is not false then
+        v_resumed := v_resumed + 1;
+      elsif parley_flow._p_resume_one(
+        v_caller, v_suspended, clock_timestamp() + v_resumed::double precision / rate * interval '1 second'
+      ) then
+        v_resumed := v_resumed + 1;
+      end if;
+    end loop;
+    exit when v_resumed = top;
   end loop;
   if dry_run is false and v_resumed > 0 then
     perform parley_flow._p_count('', array['documents_resubmitted'], array[v_resumed]);
@@ -243,7 +257,9 @@ declare
   v_terminated integer := 0;
 begin
   found := parley_flow._p_require_operator(v_caller);
-  for v_suspended in select l.* from parley_flow._p_lock_matching(v_caller, filter, top) as l loop
+  for v_suspended in
+    select l.* from parley_flow._p_lock_suspended(parley_flow._p_next_matching(v_caller, filter, 0, top)) as l
+  loop
     v_terminated := v_terminated + 1;
     if dry_run is false then
       perform parley_flow._p_terminate_one(v_caller, v_suspended);
