@@ -123,7 +123,7 @@ func TestPitfallsOfYAMLAndJSONAreRefusedWithTheirPlace(t *testing.T) {
 		{"a.json", `{"k": "a\u0000"}`, "a.json:1:7: a text holds the character U+0000, which PostgreSQL does not store"},
 	} {
 		got := refused(t, definitions.Settings{}, file(c.name, c.text))
-		for _, want := range strings.Split(c.want, "\n") {
+		for want := range strings.SplitSeq(c.want, "\n") {
 			if !strings.Contains(got, want) {
 				t.Errorf("%q is refused by\n%s\nwant\n%s", c.text, got, want)
 			}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"unicode/utf8"
 )
 
@@ -65,9 +66,7 @@ func Read(sources []Source, settings Settings) (*Document, error) {
 			environment.take(document, false, faults)
 		}
 	}
-	for name, given := range environment.values {
-		known.values[name] = given
-	}
+	maps.Copy(known.values, environment.values)
 	names := []string{}
 	for name, text := range settings.Set {
 		known.set(name, text, faults)

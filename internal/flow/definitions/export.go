@@ -97,12 +97,13 @@ func (v *value) node() *yaml.Node {
 			list.Content = append(list.Content, item.node())
 		}
 		return list
+	default: // isObject
+		object := &yaml.Node{Kind: yaml.MappingNode}
+		for _, m := range v.members {
+			object.Content = append(object.Content, textNode(m.name), m.value.node())
+		}
+		return object
 	}
-	object := &yaml.Node{Kind: yaml.MappingNode}
-	for _, m := range v.members {
-		object.Content = append(object.Content, textNode(m.name), m.value.node())
-	}
-	return object
 }
 
 func textNode(text string) *yaml.Node {

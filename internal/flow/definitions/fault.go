@@ -22,7 +22,7 @@ func (p Place) String() string {
 }
 
 // A Fault is something wrong with definitions, where, and what to do about it.
-type Fault struct {
+type Fault struct { //nolint:errname // It is data with a place and a remedy first, and an error second.
 	Place
 	Path    []string `json:"path,omitempty"` // keys and numbers of elements from the root of the merged document, of what the database found
 	Message string   `json:"message"`
@@ -36,11 +36,11 @@ func (f Fault) Error() string {
 	if f.File == "" {
 		return f.Message
 	}
-	return f.Place.String() + ": " + f.Message
+	return f.String() + ": " + f.Message
 }
 
 // Faults are all that is wrong, in the order of files and lines.
-type Faults []Fault
+type Faults []Fault //nolint:errname // as above
 
 func (f Faults) Error() string {
 	texts := make([]string, len(f))

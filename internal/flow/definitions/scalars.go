@@ -9,7 +9,12 @@ var (
 	// number is a number as JSON writes it. One with a longer exponent is none that a setting could have.
 	number = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,999})(\.[0-9]{1,999})?([eE][-+]?[0-9]{1,3})?$`)
 	// otherNumber is a number to some version of YAML, and not to JSON.
-	otherNumber = regexp.MustCompile(`^[-+]?(0[0-9_]+|0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|[0-9][0-9_]*(\.[0-9_]*)?([eE][-+]?[0-9]+)?|\.[0-9_]+([eE][-+]?[0-9]+)?|\.(inf|Inf|INF)|\.(nan|NaN|NAN)|[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)$`)
+	otherNumber = regexp.MustCompile(`^[-+]?(` +
+		`0[0-9_]+|0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|` +
+		`[0-9][0-9_]*(\.[0-9_]*)?([eE][-+]?[0-9]+)?|\.[0-9_]+([eE][-+]?[0-9]+)?|` +
+		`\.(inf|Inf|INF)|\.(nan|NaN|NAN)|` +
+		`[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?` +
+		`)$`)
 )
 
 // ambiguous are booleans to some programs that read YAML, and texts to others.

@@ -62,7 +62,12 @@ func (v *value) MarshalJSON() ([]byte, error) {
 		return json.Marshal(v.text)
 	case isList:
 		return json.Marshal(append([]*value{}, v.items...))
+	default: // isObject
+		return v.marshalMembers()
 	}
+}
+
+func (v *value) marshalMembers() ([]byte, error) {
 	written := []byte{'{'}
 	for i, m := range v.members {
 		if i > 0 {

@@ -44,6 +44,7 @@ func (s *variables) take(object *value, isOver bool, faults *faultList) {
 // put replaces the variables in the texts of a value.
 func (s *variables) put(v *value, faults *faultList) {
 	switch v.kind {
+	case isNull, isBoolean, isNumber: // They hold no variables.
 	case isText:
 		s.putText(v, faults)
 	case isList:
@@ -117,7 +118,8 @@ func (s *variables) set(name, text string, faults *faultList) {
 func (s *variables) requireUsed(names []string, faults *faultList) {
 	for _, name := range slices.Sorted(slices.Values(names)) {
 		if variableName.MatchString(name) && !s.isUsed[name] {
-			faults.add(Place{File: "--set " + name}, "leave it out, or write ${"+name+"} where it is meant", "no definition uses variable %s", name)
+			faults.add(Place{File: "--set " + name}, "leave it out, or write ${"+name+"} where it is meant",
+				"no definition uses variable %s", name)
 		}
 	}
 }
@@ -132,6 +134,7 @@ func describe(v *value) string {
 		return "an object"
 	case isText:
 		return "a text"
+	default: // isBoolean, isNumber
+		return v.text
 	}
-	return v.text
 }

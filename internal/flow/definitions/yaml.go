@@ -35,9 +35,9 @@ func readYAML(file string, written []byte, faults *faultList) (documents []*valu
 					place.Line = line
 				}
 			}
-			faults.add(place, "indent by blanks alone, and put texts into quotes that hold a colon and a blank or begin with a special sign, and between "+
-				"braces those that hold ${NAME}",
-				"this is no YAML: %s", text)
+			const remedy = "indent by blanks alone, and put texts into quotes that hold a colon and a blank or begin with a special sign, " +
+				"and between braces those that hold ${NAME}"
+			faults.add(place, remedy, "this is no YAML: %s", text)
 			return documents
 		}
 		if node.Kind == yaml.DocumentNode && len(node.Content) == 1 {
@@ -84,6 +84,7 @@ func (r yamlReader) read(node *yaml.Node, depth int) *value {
 		}
 	case yaml.ScalarNode:
 		r.readScalar(v, node)
+	case yaml.DocumentNode, yaml.AliasNode: // A document is never within another, and an alias is refused above.
 	}
 	return v
 }

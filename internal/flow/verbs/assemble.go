@@ -29,8 +29,9 @@ func newAssembleCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "assemble --schema S.xsd FILE...",
 		Short: "Put XML messages together into one file, by a schema and without a database",
-		Long: `Put XML messages together into one file: a flat file, if the schema has flat file annotations, or XML in the envelope that --envelope describes.
-FILE is - for standard input. The file goes to standard output, or where --out says; one that could not be written to its end is removed.`,
+		Long: `Put XML messages together into one file: a flat file, if the schema has flat file annotations, or XML in the envelope that
+--envelope describes. FILE is - for standard input. The file goes to standard output, or where --out says; one that could not be written
+to its end is removed.`,
 		Example: `  parley flow assemble --schema Orders.xsd messages/1.xml messages/2.xml > orders.txt
   parley flow assemble --schema Orders.xsd --header Header.xsd --header-data header.xml --charset windows-1252 --out orders.txt order.xml`,
 		Args: cobra.MinimumNArgs(1),

@@ -28,9 +28,9 @@ func newApplyCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply DIR|FILE...",
 		Short: "Make the definitions of integration what files say",
-		Long: `Make the definitions what files of YAML or JSON say: ports, pipelines, message types, filters. All files together are one document of
-{kind: {name: settings}}, which is applied in one transaction, or not at all. Of a folder all files that end in .yaml, .yml and .json
-are read; - is standard input. Hosts use it at once for what begins then.
+		Long: `Make the definitions what files of YAML or JSON say: ports, pipelines, message types, filters. All files together are one
+document of {kind: {name: settings}}, which is applied in one transaction, or not at all. Of a folder all files that end in .yaml, .yml
+and .json are read; - is standard input. Hosts use it at once for what begins then.
 
 Everything that is wrong is reported with its file, line and column, and nothing is changed. You need the right ADMINISTER.`,
 		Example: `  parley flow apply flow --dry-run

@@ -29,11 +29,12 @@ func newDisassembleCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "disassemble --schema S.xsd [--envelope E.xsd] [--out DIR] FILE",
 		Short: "Take a file apart into its messages, by a schema and without a database",
-		Long: `Take a file apart into its messages. A schema with flat file annotations reads a flat file into XML; another XML schema takes XML messages
-out of the envelope that --envelope describes; a JSON Schema (.json) holds JSON against it. FILE is - for standard input.
+		Long: `Take a file apart into its messages. A schema with flat file annotations reads a flat file into XML; another XML schema takes
+XML messages out of the envelope that --envelope describes; a JSON Schema (.json) holds JSON against it. FILE is - for standard input.
 
-The messages go to standard output, one document a line, or with --out into DIR/1.xml and on. Exit code 0: all were good; 1: the file could not be
-read, and nothing is left in DIR; 2: the command line is not understood; 3: with --recoverable, bad parts were reported and the good messages written.`,
+The messages go to standard output, one document a line, or with --out into DIR/1.xml and on. Exit code 0: all were good; 1: the file
+could not be read, and nothing is left in DIR; 2: the command line is not understood; 3: with --recoverable, bad parts were reported and
+the good messages written.`,
 		Example: `  parley flow disassemble --schema Orders.xsd --newline any orders.txt
   parley flow disassemble --schema Orders.xsd --header Header.xsd --recoverable --out messages orders.txt`,
 		Args: cobra.ExactArgs(1),
@@ -50,7 +51,8 @@ read, and nothing is left in DIR; 2: the command line is not understood; 3: with
 	flags.StringVar(&d.out, "out", "", "folder for the messages, made if it is not there")
 	flags.StringVar(&d.newline, "newline", "schema", "line ends: schema, as the schema has them, or any, where CR, LF and CR LF are the same")
 	flags.StringVar(&d.charset, "charset", "", "charset or code page of the file (default that of the schema, then UTF-8)")
-	flags.StringVar(&d.recoverable, "recoverable", "", "go on behind bad parts: messages, or records, which leaves bad records out of a message")
+	flags.StringVar(&d.recoverable, "recoverable", "",
+		"go on behind bad parts: messages, or records, which leaves bad records out of a message")
 	flags.Lookup("recoverable").NoOptDefVal = string(interchange.Messages)
 	flags.BoolVar(&d.validate, "validate", false, "hold values against their types and restrictions")
 	flags.BoolVar(&d.requireFinalDelimiter, "require-final-delimiter", false, "refuse a file whose last delimiter is missing")
@@ -100,7 +102,7 @@ func (d *disassembly) run(ctx context.Context, file string) (exit int, err error
 		settings.Progress = sink.progress.bytes
 		summary, err := compiled.Disassemble(ctx, body, settings, sink)
 		if err == nil {
-			err = sink.aside("header", summary.Header, "trailer", summary.Trailer)
+			err = sink.aside(summary.Header, summary.Trailer)
 		}
 		return sink.finish(fault.InFile(err, file), summary.Disagreement)
 	}
@@ -119,7 +121,9 @@ func (d *disassembly) run(ctx context.Context, file string) (exit int, err error
 	return sink.finish(fault.InFile(err, file), summary.Disagreement)
 }
 
-func (d *disassembly) flatFile(source *xsd.Schema, recovery interchange.Recovery, root string) (*flatfile.Schema, flatfile.ReadSettings, error) {
+func (d *disassembly) flatFile(
+	source *xsd.Schema, recovery interchange.Recovery, root string,
+) (*flatfile.Schema, flatfile.ReadSettings, error) {
 	compile := flatfile.Settings{Root: root, AnyNewline: d.newline == "any"}
 	settings := flatfile.ReadSettings{
 		Charset: d.charset, Validate: d.validate, Recover: recovery, RequireFinalDelimiter: d.requireFinalDelimiter,

@@ -57,13 +57,14 @@ func textOr(text *string) string { return verb.OrNone(verb.OneLine(verb.OrEmpty(
 func newPortsCommand(env environment) *cobra.Command {
 	return list[flowstore.SendPort]{
 		name: "ports", short: "List send ports, and what waits for them", nothing: "there is no send port",
-		long: `List send ports with their states and what waits for them: WAITING has deliveries that are not ended nor suspended, FAILING those of
-them that have failed.`,
+		long: `List send ports with their states and what waits for them: WAITING has deliveries that are not ended nor suspended, FAILING
+those of them that have failed.`,
 		example: "  parley flow ports --state Stopped", read: flowstore.SendPorts,
 		header: "PORT\tAPPLICATION\tSTATE\tWAITING\tFAILING\tSUSPENDED\tSENT/S\tOLDEST\tNEXT ATTEMPT\tADDRESS\tLAST ERROR",
 		write: func(out io.Writer, p flowstore.SendPort) {
-			fmt.Fprintf(out, "%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", verb.OneLine(p.Name, 0), verb.OneLine(p.Application, 0), p.State, p.Waiting,
-				p.Failing, p.Suspended, strconv.FormatFloat(p.SentPerSecond, 'f', 1, 64), verb.Moment(p.Oldest), verb.Moment(p.NextAttemptAt),
+			fmt.Fprintf(out, "%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n",
+				verb.OneLine(p.Name, 0), verb.OneLine(p.Application, 0), p.State, p.Waiting, p.Failing, p.Suspended,
+				strconv.FormatFloat(p.SentPerSecond, 'f', 1, 64), verb.Moment(p.Oldest), verb.Moment(p.NextAttemptAt),
 				verb.OneLine(p.Address, verb.BodyWidth), verb.OrNone(verb.OneLine(verb.OrEmpty(p.LastError), errorWidth)))
 		},
 		flags: func(cmd *cobra.Command, s *flowstore.Scope) {
@@ -85,8 +86,10 @@ func newLocationsCommand(env environment) *cobra.Command {
 			if l.IsEnabled {
 				state = "Enabled"
 			}
-			fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", verb.OneLine(l.Name, 0), verb.OneLine(l.ReceivePort, 0), verb.OneLine(l.Application, 0), state,
-				verb.OneLine(l.Address, verb.BodyWidth), textOr(l.Node), verb.Moment(l.ReportedAt), verb.OrNone(verb.OneLine(verb.OrEmpty(l.Error), errorWidth)))
+			fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
+				verb.OneLine(l.Name, 0), verb.OneLine(l.ReceivePort, 0), verb.OneLine(l.Application, 0), state,
+				verb.OneLine(l.Address, verb.BodyWidth), textOr(l.Node), verb.Moment(l.ReportedAt),
+				verb.OrNone(verb.OneLine(verb.OrEmpty(l.Error), errorWidth)))
 		},
 		flags: func(cmd *cobra.Command, s *flowstore.Scope) {
 			cmd.Flags().StringVar(&s.Application, "application", "", "of this application")
@@ -112,7 +115,8 @@ func newMessagesCommand(env environment) *cobra.Command {
 			return flowstore.Messages(ctx, db, scope, top, before)
 		},
 		write: func(out io.Writer, m flowstore.Message) {
-			fmt.Fprintf(out, "%d\t%s\t%s\t%d\t%d\t%s\t%s\t%s\n", m.MessageID, verb.Moment(&m.ReceivedAt), textOr(m.MessageType), m.Size, m.Deliveries,
+			fmt.Fprintf(out, "%d\t%s\t%s\t%d\t%d\t%s\t%s\t%s\n",
+				m.MessageID, verb.Moment(&m.ReceivedAt), textOr(m.MessageType), m.Size, m.Deliveries,
 				textOr(m.ReceivePort), textOr(m.Location), verb.OneLine(string(m.Promoted), errorWidth))
 		},
 		flags: func(cmd *cobra.Command, s *flowstore.Scope) {
@@ -130,13 +134,14 @@ func newMessagesCommand(env environment) *cobra.Command {
 func newFailuresCommand(env environment) *cobra.Command {
 	return list[flowstore.RoutingFailure]{
 		name: "failures", short: "List why messages matched nothing", nothing: "no message has matched nothing",
-		long: `List why messages matched no subscription, one row for a cause: which send port was nearest, what it missed, how many messages, and what to
-do. Messages of a cause are found by parley flow suspended --cause.`,
+		long: `List why messages matched no subscription, one row for a cause: which send port was nearest, what it missed, how many messages,
+and what to do. Messages of a cause are found by parley flow suspended --cause.`,
 		example: "  parley flow failures --receive-port 'Orders in'", read: flowstore.RoutingFailures,
 		header: "CAUSE\tFAILURES\tFIRST\tLAST\tRECEIVE PORT\tTYPE\tEXPLANATION\tREMEDY",
 		write: func(out io.Writer, f flowstore.RoutingFailure) {
-			fmt.Fprintf(out, "%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", f.CauseID, f.Failures, verb.Moment(&f.FirstAt), verb.Moment(&f.LastAt), textOr(f.ReceivePort),
-				textOr(f.MessageType), f.Explanation, verb.OneLine(f.Remedy, 2*errorWidth))
+			fmt.Fprintf(out, "%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n",
+				f.CauseID, f.Failures, verb.Moment(&f.FirstAt), verb.Moment(&f.LastAt), textOr(f.ReceivePort), textOr(f.MessageType),
+				f.Explanation, verb.OneLine(f.Remedy, 2*errorWidth))
 		},
 		flags: func(cmd *cobra.Command, s *flowstore.Scope) {
 			cmd.Flags().StringVar(&s.ReceivePort, "receive-port", "", "of messages that came by this receive port")
@@ -153,7 +158,8 @@ func newSubscriptionsCommand(env environment) *cobra.Command {
 		example: "  parley flow subscriptions --send-port ERP", read: flowstore.Subscriptions,
 		header: "PORT\tAPPLICATION\tSTATE\tGROUP\tNUMBER\tPREDICATES",
 		write: func(out io.Writer, s flowstore.Subscription) {
-			fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%d\t%s\n", verb.OneLine(s.SendPort, 0), verb.OneLine(s.Application, 0), s.State, textOr(s.PortGroup), s.Ordinal,
+			fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%d\t%s\n",
+				verb.OneLine(s.SendPort, 0), verb.OneLine(s.Application, 0), s.State, textOr(s.PortGroup), s.Ordinal,
 				verb.OneLine(string(s.Predicates), 0))
 		},
 		flags: func(cmd *cobra.Command, s *flowstore.Scope) {

@@ -166,16 +166,17 @@ func numbersOf(messages []flowstore.Suspended) []int64 {
 func newResumeCommand(env environment) *cobra.Command {
 	rate := 0
 	o := &operation{env: env, name: "resume", done: "resumed"}
-	o.stays = "they cannot be resumed, their port or location is gone, they match nothing still, or another application's operator has to do it"
+	o.stays = "they cannot be resumed, their port or location is gone, they match nothing still, " +
+		"or another application's operator has to do it"
 	o.run = func(ctx context.Context, conn *pgx.Conn, messages []flowstore.Suspended) (int, error) {
 		return flowstore.Resume(ctx, conn, numbersOf(messages), rate, o.dryRun)
 	}
 	cmd := &cobra.Command{
 		Use:   "resume {--all | --send-port PORT ...}",
 		Short: "Have suspended messages tried again",
-		Long: `Have suspended messages tried again: by their send port, by the pipeline of their location, or routed anew where they matched nothing. They
-are counted first, and go slice by slice, a transaction each. One that fails again is suspended again, and is not resumed twice by one
-command. With --rate at most so many go in a second. You need the right OPERATE.`,
+		Long: `Have suspended messages tried again: by their send port, by the pipeline of their location, or routed anew where they matched
+nothing. They are counted first, and go slice by slice, a transaction each. One that fails again is suspended again, and is not resumed
+twice by one command. With --rate at most so many go in a second. You need the right OPERATE.`,
 		Example: `  parley flow suspended resume --send-port ERP --dry-run
   parley flow suspended resume --send-port ERP --rate 50`,
 		Args: cobra.NoArgs,
@@ -196,15 +197,17 @@ command. With --rate at most so many go in a second. You need the right OPERATE.
 }
 
 func newTerminateCommand(env environment) *cobra.Command {
-	o := &operation{env: env, name: "terminate", done: "terminated", stays: "another application's operator has to do it, or somebody else did"}
+	o := &operation{env: env, name: "terminate", done: "terminated"}
+	o.stays = "another application's operator has to do it, or somebody else did"
 	o.run = func(ctx context.Context, conn *pgx.Conn, messages []flowstore.Suspended) (int, error) {
 		return flowstore.Terminate(ctx, conn, numbersOf(messages), o.dryRun)
 	}
 	cmd := &cobra.Command{
 		Use:   "terminate {--all | --send-port PORT ...}",
 		Short: "Give suspended messages up for good",
-		Long: `Give suspended messages up for good. They are counted first, and go slice by slice, a transaction each. A message that others still send
-stays for them, and what waits behind one in its order goes on. Save them first where they may be needed. You need the right OPERATE.`,
+		Long: `Give suspended messages up for good. They are counted first, and go slice by slice, a transaction each. A message that others
+still send stays for them, and what waits behind one in its order goes on. Save them first where they may be needed. You need the right
+OPERATE.`,
 		Example: `  parley flow suspended terminate --code send.refused --older-than 720h --dry-run
   parley flow suspended terminate --message 17`,
 		Args: cobra.NoArgs,

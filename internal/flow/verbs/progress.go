@@ -45,7 +45,8 @@ func (p *progress) show() {
 	}
 	p.last = time.Now()
 	const mega = 1e6
-	fmt.Fprintf(p.out, "\r\x1b[K%.1f MB, %d messages, %.1f MB/s", float64(p.read)/mega, p.count, float64(p.read)/mega/time.Since(p.began).Seconds())
+	read := float64(p.read) / mega
+	fmt.Fprintf(p.out, "\r\x1b[K%.1f MB, %d messages, %.1f MB/s", read, p.count, read/time.Since(p.began).Seconds())
 }
 
 // clear leaves nothing of the line.

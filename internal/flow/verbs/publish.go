@@ -62,10 +62,11 @@ func newPublishCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "publish [FILE]",
 		Short: "Publish a message from a file or standard input",
-		Long: `Publish a message, as select parley_flow.publish(...) does, and print its number. The body is the file, or standard input. --property gives
-promoted properties, which filters can ask for, and --written others. A message that nobody subscribes to is suspended: see parley flow
-failures. You need the right PUBLISH.`,
-		Example: `  parley flow publish order.xml --type 'http://shop.example/orders#Order' --property 'http://shop.example/properties#PoNumber=4711'
+		Long: `Publish a message, as select parley_flow.publish(...) does, and print its number. The body is the file, or standard input.
+--property gives promoted properties, which filters can ask for, and --written others. A message that nobody subscribes to is suspended:
+see parley flow failures. You need the right PUBLISH.`,
+		Example: `  parley flow publish order.xml --type 'http://shop.example/orders#Order' ` +
+			`--property 'http://shop.example/properties#PoNumber=4711'
   date | parley flow publish --receive-port 'Orders in'`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -96,7 +97,8 @@ failures. You need the right PUBLISH.`,
 	flags.StringVar(&message.MessageType, "type", "", "type of the message, namespace#Root")
 	flags.StringVar(&message.ReceivePort, "receive-port", "", "receive port by which it comes")
 	flags.StringArrayVar(&properties, "property", nil, "promote a property, as namespace#Name=VALUE; may be given several times")
-	flags.StringArrayVar(&written, "written", nil, "give it a property that is not promoted, as namespace#Name=VALUE; may be given several times")
+	flags.StringArrayVar(&written, "written", nil,
+		"give it a property that is not promoted, as namespace#Name=VALUE; may be given several times")
 	flags.StringVar(&message.IdempotencyKey, "idempotency-key", "", "a second message with the same key is the first one")
 	flags.BoolVar(&isEmpty, "empty", false, "publish it also when its body is empty")
 	return cmd
@@ -117,9 +119,9 @@ func newResubmitCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resubmit SUSPENSION [--body FILE] [--property NAME=VALUE ...]",
 		Short: "Put another message in the place of a suspended one",
-		Long: `Put another message in the place of a suspended one, with a link to it, and end the suspended one; print the number of the new message. It
-goes to the send port alone, into the pipeline of its location, or is routed anew, by where the first one failed. What is not given is
-as it was. With --dry-run all is checked and undone. You need the right OPERATE.`,
+		Long: `Put another message in the place of a suspended one, with a link to it, and end the suspended one; print the number of the new
+message. It goes to the send port alone, into the pipeline of its location, or is routed anew, by where the first one failed. What is not
+given is as it was. With --dry-run all is checked and undone. You need the right OPERATE.`,
 		Example: `  parley flow suspended save --suspension 4 --out saved
   parley flow suspended resubmit 4 --body saved/17.body`,
 		Args: cobra.ExactArgs(1),
@@ -167,7 +169,9 @@ as it was. With --dry-run all is checked and undone. You need the right OPERATE.
 }
 
 // resubmit does it in a transaction, which a dry run rolls back.
-func resubmit(ctx context.Context, conn *pgx.Conn, suspension int64, body []byte, properties map[string]*string, dryRun bool) (id int64, err error) {
+func resubmit(
+	ctx context.Context, conn *pgx.Conn, suspension int64, body []byte, properties map[string]*string, dryRun bool,
+) (id int64, err error) {
 	tx, err := conn.Begin(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("begin: %w", err)

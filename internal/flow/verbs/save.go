@@ -36,9 +36,9 @@ func newSaveCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "save {--all | --send-port PORT ...} --out DIR",
 		Short: "Write suspended messages into files",
-		Long: `Write suspended messages into files, for you alone to read; they stay where they are. The body of message 17 goes into DIR/17.body, parts
-behind the first into DIR/17.part2 and on, what is known of it and its properties into DIR/17.json. You need the right READ_CONTENT, and
-it is recorded that you read them.`,
+		Long: `Write suspended messages into files, for you alone to read; they stay where they are. The body of message 17 goes into
+DIR/17.body, parts behind the first into DIR/17.part2 and on, what is known of it and its properties into DIR/17.json. You need the right
+READ_CONTENT, and it is recorded that you read them.`,
 		Example: `  parley flow suspended save --message 17 --out saved`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -37,7 +37,7 @@ type sink struct {
 
 func newSink(env environment, folder, source string) (*sink, error) {
 	if folder != "" {
-		if err := os.MkdirAll(folder, 0o777); err != nil {
+		if err := os.MkdirAll(folder, 0o777); err != nil { //nolint:gosec // The umask of the user decides, as for the files in it.
 			return nil, &fault.Fault{Message: err.Error(), Err: err, Remedy: "name a folder that can be made"}
 		}
 	}
@@ -152,17 +152,19 @@ func copyRange(to, from string, begin, end int64) error {
 }
 
 // aside writes header and trailer beside the messages.
-func (s *sink) aside(names ...any) error {
+func (s *sink) aside(header, trailer []byte) error {
 	if s.folder == "" {
 		return nil
 	}
-	for i := 0; i < len(names); i += 2 {
-		body, _ := names[i+1].([]byte)
-		if body == nil {
+	for _, part := range []struct {
+		name string
+		body []byte
+	}{{"header", header}, {"trailer", trailer}} {
+		if part.body == nil {
 			continue
 		}
-		name := filepath.Join(s.folder, fmt.Sprint(names[i])+".xml")
-		if err := os.WriteFile(name, body, 0o666); err != nil {
+		name := filepath.Join(s.folder, part.name+".xml")
+		if err := os.WriteFile(name, part.body, 0o666); err != nil {
 			return err
 		}
 		s.made = append(s.made, name)

@@ -58,7 +58,10 @@ func (s *spool) text() (string, error) {
 	}
 	body, err := io.ReadAll(io.LimitReader(r, bodyMost+1))
 	if len(body) > bodyMost {
-		return "", &fault.Fault{Message: fmt.Sprintf("a message has more than %d bytes", bodyMost), Remedy: "give --out, so that messages go into files"}
+		return "", &fault.Fault{
+			Message: fmt.Sprintf("a message has more than %d bytes", bodyMost),
+			Remedy:  "give --out, so that messages go into files",
+		}
 	}
 	return string(body), err
 }

@@ -51,8 +51,8 @@ interrupted.`, "is stopped", "was stopped before", false,
 	},
 	{
 		"unenlist", "NAME", "Have nothing routed to a send port any more",
-		`Have nothing routed to a send port any more. Or, with --group, a send port group. A port for which messages wait stays as it is: let them
-be sent, or terminate them.`, "is not enlisted any more", "was not enlisted", true,
+		`Have nothing routed to a send port any more. Or, with --group, a send port group. A port for which messages wait stays as it is: let
+them be sent, or terminate them.`, "is not enlisted any more", "was not enlisted", true,
 	},
 	{
 		"enable", "LOCATION", "Have a receive location take messages in",

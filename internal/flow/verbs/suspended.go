@@ -98,8 +98,8 @@ func newSuspendedCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "suspended",
 		Short: "List messages that wait for an operator; resume, terminate, save or resubmit them",
-		Long: `List messages that wait for an operator, the oldest first: where they failed, why, and what to do. With --groups count them by that, the
-largest group first. You see those of applications for which you hold the right VIEW.`,
+		Long: `List messages that wait for an operator, the oldest first: where they failed, why, and what to do. With --groups count them by
+that, the largest group first. You see those of applications for which you hold the right VIEW.`,
 		Example: `  parley flow suspended --groups
   parley flow suspended --send-port ERP --code send.refused
   parley flow suspended resume --send-port ERP --rate 50`,
@@ -138,8 +138,9 @@ func writeSuspended(out io.Writer, found []flowstore.Suspended, top int) error {
 	table := verb.NewTable(out)
 	fmt.Fprintln(table, "SUSPENSION\tMESSAGE\tSUSPENDED\tSTAGE\tPLACE\tTYPE\tCODE\tERROR")
 	for _, s := range found {
-		fmt.Fprintf(table, "%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", s.SuspensionID, s.MessageID, verb.Moment(&s.SuspendedAt), s.Stage,
-			place(s.SendPort, s.Location, s.ReceivePort), textOr(s.MessageType), s.Code, verb.OrNone(verb.OneLine(verb.OrEmpty(s.Error), errorWidth)))
+		fmt.Fprintf(table, "%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n",
+			s.SuspensionID, s.MessageID, verb.Moment(&s.SuspendedAt), s.Stage, place(s.SendPort, s.Location, s.ReceivePort),
+			textOr(s.MessageType), s.Code, verb.OrNone(verb.OneLine(verb.OrEmpty(s.Error), errorWidth)))
 	}
 	if err := table.Flush(); err != nil || len(found) < top {
 		return err
@@ -156,7 +157,8 @@ func writeSuspendedGroups(out io.Writer, found []flowstore.SuspendedGroup) error
 	table := verb.NewTable(out)
 	fmt.Fprintln(table, "MESSAGES\tBYTES\tSTAGE\tPLACE\tTYPE\tCODE\tOLDEST\tNEWEST\tSAMPLE")
 	for _, g := range found {
-		fmt.Fprintf(table, "%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%d\n", g.Messages, g.Bytes, g.Stage, place(g.SendPort, g.Location), textOr(g.MessageType),
+		fmt.Fprintf(table, "%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%d\n",
+			g.Messages, g.Bytes, g.Stage, place(g.SendPort, g.Location), textOr(g.MessageType),
 			g.Code, verb.Moment(&g.Oldest), verb.Moment(&g.Newest), g.Sample)
 	}
 	return table.Flush()

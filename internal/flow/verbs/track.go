@@ -19,9 +19,9 @@ func newTrackCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "track {MESSAGE | --property NAME --value VALUE}",
 		Short: "Show the way of a message, or find messages by a property",
-		Long: `Show the way of a message, and of those that it was made of or that were made of it: where it came from, who got it, when and how often it
-was tried, what operators did, and what is open. Or find messages by the value of a property that is tracked. It goes back as far as
-tracking is kept. You need the right VIEW.`,
+		Long: `Show the way of a message, and of those that it was made of or that were made of it: where it came from, who got it, when and
+how often it was tried, what operators did, and what is open. Or find messages by the value of a property that is tracked. It goes back as
+far as tracking is kept. You need the right VIEW.`,
 		Example: `  parley flow track 17
   parley flow track --property 'http://shop.example/properties#PoNumber' --value 4711`,
 		Args: cobra.MaximumNArgs(1),

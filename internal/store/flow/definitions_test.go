@@ -75,7 +75,7 @@ func TestExamplesOfThePageAreAppliedAndExportedWithoutADifference(t *testing.T) 
 	}
 	again := []definitions.Source{}
 	for _, file := range each {
-		again = append(again, definitions.Source{Name: file.Name, Written: file.Written})
+		again = append(again, definitions.Source(file))
 	}
 	if changes := apply(t, b, definitions.Settings{}, again...); len(each) != 10 || len(changes) > 0 {
 		t.Errorf("applied again from %d files they change %+v", len(each), changes)

@@ -120,7 +120,8 @@ func Terminate(ctx context.Context, db pgdb.DB, suspensions []int64, dryRun bool
 		)`, suspensions, dryRun)
 }
 
-// Resubmit puts another message in the place of a suspended one, and gives its number. A nil body is the same, a property of nil is removed.
+// Resubmit puts another message in the place of a suspended one, and gives its number. A nil body is the same, a property of
+// nil is removed.
 func Resubmit(ctx context.Context, db pgdb.DB, suspension int64, body []byte, properties map[string]*string) (int64, error) {
 	var promoted json.RawMessage
 	if len(properties) > 0 {

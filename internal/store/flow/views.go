@@ -41,8 +41,8 @@ type SendPort struct {
 // SendPorts gives send ports by their names.
 func SendPorts(ctx context.Context, db pgdb.DB, scope Scope) ([]SendPort, error) {
 	return collect[SendPort](ctx, db, "read send ports", `
-		select name, application, host, state, stopped_for, adapter, address, pipeline, priority, is_ordered, order_key, on_failure, retry_policy,
-			waiting, failing, sent_per_second::float8, oldest, suspended, held_keys, next_attempt_at, last_error
+		select name, application, host, state, stopped_for, adapter, address, pipeline, priority, is_ordered, order_key,
+			on_failure, retry_policy, waiting, failing, sent_per_second::float8, oldest, suspended, held_keys, next_attempt_at, last_error
 		from parley_flow.send_ports
 		where ($1::text = '' or application = $1::text) and ($2::text = '' or host = $2::text)
 			and ($3::text = '' or lower(state) = lower($3::text))
@@ -94,11 +94,12 @@ type Message struct {
 // Messages gives messages that are there, the newest first, of those with smaller numbers than before; 0 is no bound.
 func Messages(ctx context.Context, db pgdb.DB, scope Scope, top int, before int64) ([]Message, error) {
 	return collect[Message](ctx, db, "read messages", `
-		select message_id, interchange_id, parent_id, received_at, application, receive_port, location, published_by, message_type, size, deliveries,
-			parts, promoted
+		select message_id, interchange_id, parent_id, received_at, application, receive_port, location, published_by, message_type, size,
+			deliveries, parts, promoted
 		from parley_flow.messages
-		where ($1::text = '' or application = $1::text) and ($2::text = '' or receive_port = $2::text) and ($3::text = '' or location = $3::text)
-			and ($4::text = '' or message_type = $4::text) and ($6::bigint = 0 or message_id < $6::bigint)
+		where ($1::text = '' or application = $1::text) and ($2::text = '' or receive_port = $2::text)
+			and ($3::text = '' or location = $3::text) and ($4::text = '' or message_type = $4::text)
+			and ($6::bigint = 0 or message_id < $6::bigint)
 		order by message_id desc
 		limit $5::integer`, scope.Application, scope.ReceivePort, scope.Location, scope.MessageType, top, before)
 }
@@ -124,10 +125,11 @@ type RoutingFailure struct {
 // RoutingFailures gives causes, the one that struck last first.
 func RoutingFailures(ctx context.Context, db pgdb.DB, scope Scope) ([]RoutingFailure, error) {
 	return collect[RoutingFailure](ctx, db, "read failures of routing", `
-		select cause_id, receive_port, location, message_type, explanation, send_port, port_group, coalesce(missed, 'null'), failures::bigint, first_at,
-			last_at, sample_message_id, coalesce(sample, 'null'), remedy
+		select cause_id, receive_port, location, message_type, explanation, send_port, port_group, coalesce(missed, 'null'),
+			failures::bigint, first_at, last_at, sample_message_id, coalesce(sample, 'null'), remedy
 		from parley_flow.routing_failures
-		where ($1::text = '' or receive_port = $1::text) and ($2::text = '' or location = $2::text) and ($3::text = '' or message_type = $3::text)
+		where ($1::text = '' or receive_port = $1::text) and ($2::text = '' or location = $2::text)
+			and ($3::text = '' or message_type = $3::text)
 		order by last_at desc, cause_id`, scope.ReceivePort, scope.Location, scope.MessageType)
 }
 
