@@ -15,7 +15,7 @@ func ElementName(column string) string {
 	var b strings.Builder
 	for i, r := range column {
 		isStart := r == '_' || unicode.IsLetter(r)
-		if isStart && !(r == '_' && escapedAt(column[i:])) || i > 0 && (unicode.IsDigit(r) || r == '-' || r == '.') {
+		if isStart && (r != '_' || !escapedAt(column[i:])) || i > 0 && (unicode.IsDigit(r) || r == '-' || r == '.') {
 			b.WriteRune(r)
 		} else {
 			fmt.Fprintf(&b, "_x%04X_", r)
@@ -28,7 +28,7 @@ var escapedCharacter = regexp.MustCompile(`_x([0-9A-F]{4,6})_`)
 
 func escapedAt(text string) bool {
 	at := escapedCharacter.FindStringIndex(text)
-	return at != nil && at[0] == 0
+	return len(at) > 0 && at[0] == 0
 }
 
 // columnName is the column of an element's name.

@@ -81,7 +81,10 @@ func Read(ctx context.Context, body io.Reader, settings Settings, sink interchan
 func (r *reader) header() error {
 	columns, err := r.csv.Read()
 	if errors.Is(err, io.EOF) {
-		return &fault.Fault{Message: "the file is empty", Expected: "a line with the names of the columns", Remedy: "send the file with its header line"}
+		return &fault.Fault{
+			Message: "the file is empty", Expected: "a line with the names of the columns",
+			Remedy: "send the file with its header line",
+		}
 	}
 	if err != nil {
 		return r.explain(err)
@@ -93,7 +96,9 @@ func (r *reader) header() error {
 			return &fault.Fault{Message: fmt.Sprintf("column %d has no name", i+1), Place: place, Remedy: "name it in the header line"}
 		}
 		if slices.Contains(r.summary.Columns, column) {
-			return &fault.Fault{Message: fmt.Sprintf("two columns are named %q", column), Place: place, Remedy: "give each column a name of its own"}
+			return &fault.Fault{
+				Message: fmt.Sprintf("two columns are named %q", column), Place: place, Remedy: "give each column a name of its own",
+			}
 		}
 		r.summary.Columns = append(r.summary.Columns, column)
 		name := ElementName(column)
@@ -129,7 +134,7 @@ func (r *reader) rows(ctx context.Context) error {
 		} else {
 			err = r.explain(err)
 		}
-		if f, isFault := fault.Of(err); isFault && r.Recover != interchange.Nothing && f.Err != errUnreadable {
+		if f, isFault := fault.Of(err); isFault && r.Recover != interchange.Nothing && !errors.Is(f, errUnreadable) {
 			r.summary.Bad++
 			f.End = r.csv.InputOffset()
 			if err := r.sink.Bad(interchange.Bad{Fault: f, From: from, To: f.End}); err != nil {
@@ -240,7 +245,8 @@ func (r *reader) appendRow(to []byte, row []string) ([]byte, error) {
 			if c < 0x20 && c != '\t' && c != '\n' && c != '\r' || c == 0xfffe || c == 0xffff {
 				line, column := r.csv.FieldPos(i)
 				return to, &fault.Fault{
-					Message: fmt.Sprintf("character U+%04X, which XML does not have", c), Field: r.summary.Columns[i], Place: fault.Place{Line: int64(line), Column: column},
+					Message: fmt.Sprintf("character U+%04X, which XML does not have", c),
+					Field:   r.summary.Columns[i], Place: fault.Place{Line: int64(line), Column: column},
 					Remedy: "remove it from the file, or read the file as JSON",
 				}
 			}

@@ -103,7 +103,10 @@ func (w *Writer) WriteXML(document io.Reader) error {
 			case 3:
 				column, value = columnName(s.Name().Local), value[:0]
 			case 4:
-				return &fault.Fault{Message: fmt.Sprintf("element %s below a value", s.Name().Local), Place: s.Place(), Remedy: "send rows whose values are texts"}
+				return &fault.Fault{
+					Message: fmt.Sprintf("element %s below a value", s.Name().Local), Place: s.Place(),
+					Remedy: "send rows whose values are texts",
+				}
 			}
 		case xmlscan.Text, xmlscan.CDATA:
 			if s.Depth() == 3 {
@@ -119,11 +122,15 @@ func (w *Writer) WriteXML(document io.Reader) error {
 				}
 			case 3:
 				if _, has := r.values[column]; has {
-					return &fault.Fault{Message: fmt.Sprintf("column %q is twice in a row", column), Field: column, Place: r.place, Remedy: "send each value once"}
+					return &fault.Fault{
+						Message: fmt.Sprintf("column %q is twice in a row", column), Field: column, Place: r.place,
+						Remedy: "send each value once",
+					}
 				}
 				r.columns = append(r.columns, column)
 				r.values[column] = string(value)
 			}
+		case xmlscan.Comment, xmlscan.Instruction:
 		}
 	}
 }
@@ -136,56 +143,80 @@ func (w *Writer) WriteJSON(document io.Reader) error {
 	}
 	d := json.NewDecoder(source)
 	d.UseNumber()
-	depth := 0
-	var r row
-	var column string
-	isKey := false
+	o := objects{writer: w}
 	for {
-		at := d.InputOffset()
+		at := fault.Place{Byte: d.InputOffset()}
 		token, err := d.Token()
-		if errors.Is(err, io.EOF) && depth == 0 {
+		if errors.Is(err, io.EOF) && o.depth == 0 {
 			return nil
 		}
 		if err != nil {
-			return &fault.Fault{Message: "this is no JSON: " + err.Error(), Err: err, Place: fault.Place{Byte: at}, Remedy: "send an object, or an array of objects"}
+			return &fault.Fault{
+				Message: "this is no JSON: " + err.Error(), Err: err, Place: at, Remedy: "send an object, or an array of objects",
+			}
 		}
-		switch token := token.(type) {
-		case json.Delim:
-			switch {
-			case token == '[' && depth == 0, token == ']' && depth == 1 && r.values == nil:
-			case token == '{' && r.values == nil:
-				r, isKey = row{values: map[string]string{}, place: fault.Place{Byte: at}}, true
-			case token == '}':
-				if err := w.write(r); err != nil {
-					return err
-				}
-				r = row{}
-			default:
-				return &fault.Fault{Message: "a value of a row is an object or array", Field: column, Place: fault.Place{Byte: at}, Remedy: "send rows whose values are texts, numbers or booleans"}
-			}
-			if token == '[' || token == '{' {
-				depth++
-			} else {
-				depth--
-			}
-		default:
-			if r.values == nil {
-				return &fault.Fault{Message: "a row is no object", Place: fault.Place{Byte: at}, Remedy: "send an object, or an array of objects"}
-			}
-			if isKey {
-				column = fmt.Sprint(token)
-			} else {
-				if token == nil {
-					token = ""
-				}
-				if _, has := r.values[column]; !has {
-					r.columns = append(r.columns, column)
-				}
-				r.values[column] = fmt.Sprint(token)
-			}
-			isKey = !isKey
+		if bracket, ok := token.(json.Delim); ok {
+			err = o.bracket(bracket, at)
+		} else {
+			err = o.member(token, at)
+		}
+		if err != nil {
+			return err
 		}
 	}
+}
+
+// objects makes rows of the tokens of JSON.
+type objects struct {
+	writer *Writer
+	depth  int
+	row    row    // of the object that is open
+	column string // name of the member
+	isKey  bool   // the next token is the name of a member
+}
+
+func (o *objects) bracket(bracket json.Delim, at fault.Place) error {
+	switch {
+	case bracket == '[' && o.depth == 0, bracket == ']' && o.depth == 1 && o.row.values == nil:
+	case bracket == '{' && o.row.values == nil:
+		o.row, o.isKey = row{values: map[string]string{}, place: at}, true
+	case bracket == '}':
+		if err := o.writer.write(o.row); err != nil {
+			return err
+		}
+		o.row = row{}
+	default:
+		return &fault.Fault{
+			Message: "a value of a row is an object or array", Field: o.column, Place: at,
+			Remedy: "send rows whose values are texts, numbers or booleans",
+		}
+	}
+	if bracket == '[' || bracket == '{' {
+		o.depth++
+	} else {
+		o.depth--
+	}
+	return nil
+}
+
+// member takes the name or the value of a member.
+func (o *objects) member(token json.Token, at fault.Place) error {
+	if o.row.values == nil {
+		return &fault.Fault{Message: "a row is no object", Place: at, Remedy: "send an object, or an array of objects"}
+	}
+	if o.isKey {
+		o.column = fmt.Sprint(token)
+	} else {
+		if token == nil {
+			token = ""
+		}
+		if _, has := o.row.values[o.column]; !has {
+			o.row.columns = append(o.row.columns, o.column)
+		}
+		o.row.values[o.column] = fmt.Sprint(token)
+	}
+	o.isKey = !o.isKey
+	return nil
 }
 
 // Close writes what is left.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/parley-broker/parley/internal/flow/fault"
 	"github.com/parley-broker/parley/internal/flow/interchange"
@@ -27,7 +28,8 @@ type Envelope struct {
 func FromSchema(schema *xsd.Schema) ([]Envelope, error) {
 	if !schema.IsEnvelope() {
 		return nil, &fault.Fault{
-			Message: "the schema describes no envelope", File: schema.File(), Remedy: `set is_envelope="yes" in its schemaInfo, and body_xpath in the recordInfo of its root`,
+			Message: "the schema describes no envelope", File: schema.File(),
+			Remedy: `set is_envelope="yes" in its schemaInfo, and body_xpath in the recordInfo of its root`,
 		}
 	}
 	var all []Envelope
@@ -56,7 +58,9 @@ func FromSchema(schema *xsd.Schema) ([]Envelope, error) {
 		all = append(all, Envelope{Root: root.Name, Body: path, Type: typing.TypeOf(root.Name.Space, root.Name.Local)})
 	}
 	if len(all) == 0 {
-		return nil, &fault.Fault{Message: "no root of the envelope schema has a body_xpath", File: schema.File(), Remedy: "set it in the recordInfo of the root"}
+		return nil, &fault.Fault{
+			Message: "no root of the envelope schema has a body_xpath", File: schema.File(), Remedy: "set it in the recordInfo of the root",
+		}
 	}
 	return all, nil
 }
@@ -81,7 +85,6 @@ type Summary struct {
 
 // splitter is one body on its way.
 type splitter struct {
-	ctx      context.Context
 	settings Settings
 	scanner  *xmlscan.Scanner
 	sink     interchange.Sink
@@ -95,15 +98,15 @@ func Split(ctx context.Context, r io.Reader, settings Settings, sink interchange
 		return Summary{}, err
 	}
 	s := &splitter{
-		ctx: ctx, settings: settings, scanner: xmlscan.New(source, settings.Limits), sink: sink,
+		settings: settings, scanner: xmlscan.New(source, settings.Limits), sink: sink,
 		summary: Summary{Disagreement: source.Disagreement},
 	}
-	err = s.document()
+	err = s.document(ctx)
 	s.summary.Bytes = s.scanner.End()
 	return s.summary, err
 }
 
-func (s *splitter) document() error {
+func (s *splitter) document(ctx context.Context) error {
 	for {
 		kind, err := s.scanner.Next()
 		if errors.Is(err, io.EOF) {
@@ -117,9 +120,9 @@ func (s *splitter) document() error {
 		}
 		if e := s.envelopeHere(); e != nil {
 			s.summary.Envelope = e.Type
-			err = s.open(e)
+			err = s.open(ctx, e)
 		} else {
-			err = s.message()
+			err = s.message(ctx)
 		}
 		if err != nil {
 			return err
@@ -138,7 +141,7 @@ func (s *splitter) envelopeHere() *Envelope {
 }
 
 // open reads an envelope, whose start tag was read, to its end.
-func (s *splitter) open(e *Envelope) error {
+func (s *splitter) open(ctx context.Context, e *Envelope) error {
 	outer := s.scanner.Depth()
 	matched := 1 // steps of the path that the open elements are
 	hasBody := len(e.Body.Steps) == 1
@@ -150,18 +153,13 @@ func (s *splitter) open(e *Envelope) error {
 		depth := s.scanner.Depth() - outer // of the element, from 0 for the envelope
 		switch kind {
 		case xmlscan.StartElement:
-			if matched == len(e.Body.Steps) && depth == matched {
-				if inner := s.envelopeHere(); inner != nil {
-					err = s.open(inner)
-				} else {
-					err = s.message()
-				}
-				if err != nil {
+			switch {
+			case depth != matched:
+			case matched == len(e.Body.Steps):
+				if err := s.inBody(ctx); err != nil {
 					return err
 				}
-				continue
-			}
-			if matched < len(e.Body.Steps) && depth == matched && s.scanner.Name().Is(e.Body.Steps[matched].Space, e.Body.Steps[matched].Local) {
+			case s.scanner.Name().Is(e.Body.Steps[matched].Space, e.Body.Steps[matched].Local):
 				matched++
 				hasBody = hasBody || matched == len(e.Body.Steps)
 			}
@@ -178,13 +176,22 @@ func (s *splitter) open(e *Envelope) error {
 			if depth == matched-1 {
 				matched--
 			}
+		case xmlscan.Text, xmlscan.CDATA, xmlscan.Comment, xmlscan.Instruction:
 		}
 	}
 }
 
+// inBody reads a child of the body of an envelope, whose start tag was read: a message, or another envelope.
+func (s *splitter) inBody(ctx context.Context) error {
+	if inner := s.envelopeHere(); inner != nil {
+		return s.open(ctx, inner)
+	}
+	return s.message(ctx)
+}
+
 // message gives out the element whose start tag was read as a message.
-func (s *splitter) message() error {
-	if err := s.ctx.Err(); err != nil {
+func (s *splitter) message(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
 		return err
 	}
 	name := s.scanner.Name()
@@ -221,16 +228,12 @@ func (s *splitter) message() error {
 }
 
 func (s *splitter) unrecognized(kind string) *fault.Fault {
-	if len(s.settings.Documents) == 0 {
+	if len(s.settings.Documents) == 0 || slices.Contains(s.settings.Documents, kind) {
 		return nil
 	}
-	for _, known := range s.settings.Documents {
-		if known == kind {
-			return nil
-		}
-	}
 	return &fault.Fault{
-		Message: fmt.Sprintf("message type %s is not known here", kind), Remedy: "add its schema to the pipeline, or let it take messages of any type",
+		Message: fmt.Sprintf("message type %s is not known here", kind),
+		Remedy:  "add its schema to the pipeline, or let it take messages of any type",
 	}
 }
 

@@ -21,9 +21,9 @@ const schema = `<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema" xmlns:b="
 <xs:complexType><xs:sequence><xs:element name="Source" type="xs:string"/><xs:element name="Orders"><xs:complexType><xs:sequence><xs:any maxOccurs="unbounded"/></xs:sequence></xs:complexType></xs:element></xs:sequence></xs:complexType></xs:element>
 <xs:element name="Inner"><xs:annotation><xs:appinfo><b:recordInfo body_xpath="/*[local-name()='Inner' and namespace-uri()='urn:env']"/></xs:appinfo></xs:annotation><xs:complexType/></xs:element></xs:schema>`
 
-func envelopes(t *testing.T, body string) []envelope.Envelope {
+func envelopes(t *testing.T) []envelope.Envelope {
 	t.Helper()
-	source, err := xsd.Parse("env.xsd", []byte(body), nil)
+	source, err := xsd.Parse("env.xsd", []byte(schema), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestMessagesAreTakenOutOfTheirEnvelopesWithTheBytesThatTheyHave(t *testing.
 	body := `<?xml version="1.0"?><e:Batch xmlns:e="urn:env" xmlns:o="urn:orders" xmlns:d="urn:d&amp;&quot;"><Source>x<Orders><no/></Orders></Source><Orders>
  <o:Order  id='1' ><Line><![CDATA[<x>]]></Line ></o:Order>
  <e:Inner><Order xmlns="urn:orders" xmlns:d="urn:own"/></e:Inner><e:Inner xmlns="urn:default"><Sub/></e:Inner><plain/></Orders></e:Batch>`
-	c, summary, err := split(t, body, envelope.Settings{Envelopes: envelopes(t, schema)})
+	c, summary, err := split(t, body, envelope.Settings{Envelopes: envelopes(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestMessagesAreTakenOutOfTheirEnvelopesWithTheBytesThatTheyHave(t *testing.
 
 func TestADocumentWithoutAnEnvelopeIsOneMessage(t *testing.T) {
 	t.Parallel()
-	c, _, err := split(t, "<a>\n<b/>\r\n</a>\n", envelope.Settings{Envelopes: envelopes(t, schema)})
+	c, _, err := split(t, "<a>\n<b/>\r\n</a>\n", envelope.Settings{Envelopes: envelopes(t)})
 	if err != nil || len(c.messages) != 1 || c.messages[0] != "<a>\n<b/>\r\n</a>" {
 		t.Errorf("it gives %q, %v", c.messages, err)
 	}
@@ -112,7 +112,7 @@ func TestADocumentWithoutAnEnvelopeIsOneMessage(t *testing.T) {
 func TestMessagesOfUnknownTypesAreRefusedOrPassedOver(t *testing.T) {
 	t.Parallel()
 	body := `<e:Batch xmlns:e="urn:env"><Orders><a/><b><c/></b><a/></Orders></e:Batch>`
-	settings := envelope.Settings{Envelopes: envelopes(t, schema), Documents: []string{"a"}}
+	settings := envelope.Settings{Envelopes: envelopes(t), Documents: []string{"a"}}
 	_, _, err := split(t, body, settings)
 	if f, ok := fault.Of(err); !ok || !strings.Contains(f.Message, "message type b") || f.Place.Byte != int64(strings.Index(body, "<b>")) {
 		t.Errorf("the unknown type is refused as %v", err)
@@ -126,7 +126,7 @@ func TestMessagesOfUnknownTypesAreRefusedOrPassedOver(t *testing.T) {
 
 func TestAnEnvelopeWithoutItsBodyAndADocumentThatBreaksOffAreRefused(t *testing.T) {
 	t.Parallel()
-	settings := envelope.Settings{Envelopes: envelopes(t, schema), Recover: interchange.Messages}
+	settings := envelope.Settings{Envelopes: envelopes(t), Recover: interchange.Messages}
 	if _, _, err := split(t, `<e:Batch xmlns:e="urn:env"><Source/></e:Batch>`, settings); err == nil || !strings.Contains(err.Error(), "no element at its body_xpath") {
 		t.Errorf("without its body it is refused as %v", err)
 	}
@@ -157,7 +157,7 @@ func TestSchemasThatDescribeNoEnvelopeAreRefused(t *testing.T) {
 
 func TestWhatIsWrappedIsSplitIntoTheSame(t *testing.T) {
 	t.Parallel()
-	e := envelopes(t, schema)
+	e := envelopes(t)
 	messages := []string{`<o:Order xmlns:o="urn:orders"><Line>é</Line></o:Order>`, "<plain>\n</plain>", `<Order xmlns="urn:env"/>`}
 	for _, output := range []text.Output{{}, {Declaration: true}, {Charset: "utf-16", Mark: true, Declaration: true}, {Charset: "iso-8859-1", Declaration: true}} {
 		var body bytes.Buffer

@@ -27,7 +27,8 @@ func NewWrapper(w io.Writer, e *Envelope, output text.Output) (*Wrapper, error) 
 		return nil, err
 	}
 	wrapper := &Wrapper{out: out}
-	begin := output.DeclarationText()
+	var begin strings.Builder
+	begin.WriteString(output.DeclarationText())
 	if e != nil {
 		spaces := map[string]string{}
 		for _, step := range e.Body.Steps {
@@ -37,15 +38,15 @@ func NewWrapper(w io.Writer, e *Envelope, output text.Output) (*Wrapper, error) 
 				if !known {
 					prefix = fmt.Sprintf("env%d", len(spaces))
 					spaces[step.Space] = prefix
-					declaration = fmt.Sprintf(` xmlns:%s="%s"`, prefix, escape(step.Space))
+					declaration = " xmlns:" + prefix + `="` + escape(step.Space) + `"`
 				}
 				name = prefix + ":" + step.Local
 			}
-			begin += "<" + name + declaration + ">"
+			begin.WriteString("<" + name + declaration + ">")
 			wrapper.close = "</" + name + ">" + wrapper.close
 		}
 	}
-	_, err = io.WriteString(out, begin)
+	_, err = io.WriteString(out, begin.String())
 	return wrapper, err
 }
 

@@ -15,7 +15,7 @@ type Place struct {
 }
 
 // A Fault is an error with its place and its remedy.
-type Fault struct {
+type Fault struct { //nolint:errname // a fault is what the field of integration calls it
 	Message  string `json:"message"`
 	Remedy   string `json:"remedy,omitempty"`
 	File     string `json:"file,omitempty"`

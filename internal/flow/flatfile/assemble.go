@@ -28,7 +28,6 @@ type Assembler struct {
 	schema   *Schema
 	buf      []byte // written and not given out yet
 	last     *Schema
-	written  int64
 }
 
 // NewAssembler begins a flat file on w, in the code page of the schema unless the settings name a charset.
@@ -79,7 +78,6 @@ type tree struct {
 // writer writes one document.
 type writer struct {
 	*Assembler
-	ctx     context.Context
 	scanner *xmlscan.Scanner
 	schema  *Schema
 	trees   int
@@ -101,15 +99,15 @@ func (a *Assembler) Write(ctx context.Context, schema *Schema, document io.Reade
 		a.buf = append(a.buf, a.last.root.delimiter.text...)
 	}
 	a.schema = schema
-	w := &writer{Assembler: a, ctx: ctx, schema: schema, scanner: xmlscan.New(source, xmlscan.Limits{})}
-	if err := w.document(); err != nil {
+	w := &writer{Assembler: a, schema: schema, scanner: xmlscan.New(source, xmlscan.Limits{})}
+	if err := w.document(ctx); err != nil {
 		return err
 	}
 	a.last = schema
 	return nil
 }
 
-func (w *writer) document() error {
+func (w *writer) document(ctx context.Context) error {
 	for {
 		kind, err := w.next()
 		if err != nil {
@@ -120,11 +118,11 @@ func (w *writer) document() error {
 		}
 		root := w.schema.root
 		if name := w.scanner.Name(); !name.Is(root.name.Space, root.name.Local) {
-			return w.broken(fmt.Sprintf("the document is %s of namespace %q, and the schema is for %s of %q", name.Local, name.Space, root.name.Local, root.name.Space),
-				"give the schema of this document")
+			return w.broken(fmt.Sprintf("the document is %s of namespace %q, and the schema is for %s of %q",
+				name.Local, name.Space, root.name.Local, root.name.Space), "give the schema of this document")
 		}
 		if root.streams {
-			err = w.stream(root)
+			err = w.stream(ctx, root)
 		} else {
 			var t *tree
 			if t, err = w.read(root); err == nil {
@@ -161,7 +159,8 @@ func (w *writer) broken(message, remedy string) error {
 
 // read reads an element, whose start tag was read, with all it contains.
 func (w *writer) read(d *definition) (*tree, error) {
-	if w.trees++; w.trees > instancesMost {
+	w.trees++
+	if w.trees > instancesMost {
 		return nil, w.broken(fmt.Sprintf("a record has more than %d parts", instancesMost), "split the document")
 	}
 	t := &tree{definition: d, place: w.scanner.Place()}
@@ -190,11 +189,20 @@ func (w *writer) read(d *definition) (*tree, error) {
 		case xmlscan.EndElement:
 			return t, nil
 		case xmlscan.Text, xmlscan.CDATA:
-			if len(bytes.TrimSpace(w.scanner.Text())) > 0 {
-				return nil, w.broken(fmt.Sprintf("text in record %s, which has fields only", d.path), "put the text into a field")
+			if err := w.onlyBlank(d); err != nil {
+				return nil, err
 			}
+		case xmlscan.Comment, xmlscan.Instruction:
 		}
 	}
+}
+
+// onlyBlank refuses text beside the fields of a record.
+func (w *writer) onlyBlank(d *definition) error {
+	if len(bytes.TrimSpace(w.scanner.Text())) > 0 {
+		return w.broken(fmt.Sprintf("text in record %s, which has fields only", d.path), "put the text into a field")
+	}
+	return nil
 }
 
 func (w *writer) readValue(t *tree) error {
@@ -209,7 +217,9 @@ func (w *writer) readValue(t *tree) error {
 		case xmlscan.EndElement:
 			return nil
 		case xmlscan.StartElement:
-			return w.broken(fmt.Sprintf("element %s in field %s", w.scanner.Name().Local, t.definition.path), "write a text there, or correct the schema")
+			return w.broken(fmt.Sprintf("element %s in field %s", w.scanner.Name().Local, t.definition.path),
+				"write a text there, or correct the schema")
+		case xmlscan.Comment, xmlscan.Instruction:
 		}
 	}
 }
@@ -227,7 +237,8 @@ func (w *writer) readAttributes(t *tree) error {
 			}
 		}
 		if !found {
-			return w.broken(fmt.Sprintf("record %s has no attribute %s in the schema", t.definition.path, attr.Name.Local), "remove it, or add it to the schema")
+			return w.broken(fmt.Sprintf("record %s has no attribute %s in the schema", t.definition.path, attr.Name.Local),
+				"remove it, or add it to the schema")
 		}
 	}
 	return nil
@@ -241,111 +252,10 @@ func (w *writer) childOf(d *definition) (child, error) {
 	}
 	for known := range d.children {
 		if known.Local == name.Local {
-			return c, w.broken(fmt.Sprintf("element %s in record %s is of namespace %q, and in the schema of %q", name.Local, d.path, name.Space, known.Space),
+			return c, w.broken(fmt.Sprintf("element %s in record %s is of namespace %q, and in the schema of %q",
+				name.Local, d.path, name.Space, known.Space),
 				`write it in that namespace; elements that are not qualified need xmlns="" below a default namespace`)
 		}
 	}
 	return c, w.broken(fmt.Sprintf("record %s has no element %s in the schema", d.path, name.Local), "remove it, or add it to the schema")
-}
-
-// stream writes a record of which parts may come without a limit, part by part.
-func (w *writer) stream(d *definition) error {
-	t := &tree{definition: d, place: w.scanner.Place()}
-	if err := w.readAttributes(t); err != nil {
-		return err
-	}
-	w.buf = append(w.buf, d.tag...)
-	u := &units{writer: w, record: d, to: w.buf}
-	at, count := 0, 0
-	advance := func(until int) error {
-		for ; at < until; at++ {
-			if err := u.missing(d.content.parts[at], count, t.place); err != nil {
-				return err
-			}
-			count = 0
-		}
-		return nil
-	}
-	for i, p := range d.content.parts {
-		if p.definition == nil || !p.definition.isAttr {
-			continue
-		}
-		for _, attr := range t.children {
-			if attr.definition == p.definition {
-				if err := advance(i); err != nil {
-					return err
-				}
-				count = 1
-				if err := u.add(p, attr); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	for {
-		if err := w.ctx.Err(); err != nil {
-			return err
-		}
-		kind, err := w.next()
-		if err != nil {
-			return err
-		}
-		switch kind {
-		case xmlscan.EndElement:
-			if err := advance(len(d.content.parts)); err != nil {
-				return err
-			}
-			u.close()
-			w.buf = u.to
-			return w.spill(emitBytes)
-		case xmlscan.StartElement:
-			c, err := w.childOf(d)
-			if err != nil {
-				return err
-			}
-			if c.part < at {
-				return w.broken(fmt.Sprintf("element %s of record %s stands behind what follows it", c.definition.name.Local, d.path), "write the elements in the order of the schema")
-			}
-			if err := advance(c.part); err != nil {
-				return err
-			}
-			if err := w.streamChild(u, d.content.parts[c.part], c.definition, count); err != nil {
-				return err
-			}
-			count++
-		case xmlscan.Text, xmlscan.CDATA:
-			if len(bytes.TrimSpace(w.scanner.Text())) > 0 {
-				return w.broken(fmt.Sprintf("text in record %s, which has fields only", d.path), "put the text into a field")
-			}
-		}
-	}
-}
-
-// streamChild writes one element of a record that streams.
-func (w *writer) streamChild(u *units, p *part, d *definition, count int) error {
-	if p.definition != nil && !p.mayRepeat(count) {
-		return w.broken(fmt.Sprintf("more than %d of element %s", p.max, d.path), "split the document, or raise maxOccurs")
-	}
-	if d.streams {
-		u.before(d)
-		w.buf = u.to
-		if err := w.stream(d); err != nil {
-			return err
-		}
-		u.to = w.buf
-		u.after()
-		return nil
-	}
-	w.trees = 0
-	t, err := w.read(d)
-	if err != nil {
-		return err
-	}
-	if err := u.add(p, t); err != nil {
-		return err
-	}
-	w.buf = u.to
-	err = w.spill(emitBytes)
-	u.to = w.buf
-	return err
 }

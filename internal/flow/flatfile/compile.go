@@ -205,23 +205,11 @@ func (c *compiler) parts(g *xsd.Group, d *definition, around []*delimiter, index
 	var all []numbered
 	for _, p := range g.Parts {
 		if p.Group != nil {
-			number, has, err := c.sequenceNumber(p.Group.Place, p.Group.Info)
+			inner, err := c.innerGroup(p.Group, d, around, index)
 			if err != nil {
 				return nil, err
 			}
-			if p.Group.Order == xsd.Sequence && p.Group.Min == 1 && p.Group.Max == 1 && (!has || number == 0) {
-				inner, err := c.parts(p.Group, d, around, index)
-				if err != nil {
-					return nil, err
-				}
-				all = append(all, inner...)
-				continue
-			}
-			inner, err := c.group(p.Group, d, around, index)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, numbered{&part{group: inner, min: p.Group.Min, max: p.Group.Max}, number, has && number > 0})
+			all = append(all, inner...)
 			continue
 		}
 		child, err := c.record(p.Element, d.path+"/", around)
@@ -231,7 +219,8 @@ func (c *compiler) parts(g *xsd.Group, d *definition, around []*delimiter, index
 		child.index = *index
 		*index++
 		if d.isPositional && !child.isField && !child.isPositional {
-			return nil, c.broken(p.Element.Place, fmt.Sprintf("positional record %s contains delimited record %s", d.name.Local, child.name.Local),
+			return nil, c.broken(p.Element.Place,
+				fmt.Sprintf("positional record %s contains delimited record %s", d.name.Local, child.name.Local),
 				"make the inner one positional too, or the outer one delimited")
 		}
 		info := p.Element.Field
@@ -248,6 +237,22 @@ func (c *compiler) parts(g *xsd.Group, d *definition, around []*delimiter, index
 		all = append(all, numbered{&part{definition: child, min: p.Element.Min, max: p.Element.Max}, number, has})
 	}
 	return all, nil
+}
+
+// innerGroup compiles a group within a group: its parts where it is as if it were not there, else the group as a part.
+func (c *compiler) innerGroup(g *xsd.Group, d *definition, around []*delimiter, index *int) ([]numbered, error) {
+	number, has, err := c.sequenceNumber(g.Place, g.Info)
+	if err != nil {
+		return nil, err
+	}
+	if g.Order == xsd.Sequence && g.Min == 1 && g.Max == 1 && (!has || number == 0) {
+		return c.parts(g, d, around, index)
+	}
+	inner, err := c.group(g, d, around, index)
+	if err != nil {
+		return nil, err
+	}
+	return []numbered{{&part{group: inner, min: g.Min, max: g.Max}, number, has && number > 0}}, nil
 }
 
 func (c *compiler) group(g *xsd.Group, d *definition, around []*delimiter, index *int) (*group, error) {

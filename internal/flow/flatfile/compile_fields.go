@@ -43,7 +43,8 @@ func (c *compiler) field(d *definition, info xsd.Annotation, simple *xsd.SimpleT
 	c.schema.wraps = c.schema.wraps || len(d.wrap) > 0
 	if written := info["datetime_format"]; written != "" && simple != nil {
 		if d.dates, err = newDateFormat(written, simple.Base); err != nil {
-			return c.broken(d.place, fmt.Sprintf("datetime_format %q: %v", written, err), "write it with yyyy, MM, dd, HH, mm, ss, fff and separators")
+			return c.broken(d.place, fmt.Sprintf("datetime_format %q: %v", written, err),
+				"write it with yyyy, MM, dd, HH, mm, ss, fff and separators")
 		}
 	}
 	return nil
@@ -61,7 +62,9 @@ func (c *compiler) pad(place fault.Place, info xsd.Annotation) ([]byte, error) {
 }
 
 // character reads a character that an annotation gives itself or takes from the schema's default.
-func (c *compiler) character(place fault.Place, info xsd.Annotation, name string, defaults xsd.Annotation, defaultName string) ([]byte, error) {
+func (c *compiler) character(
+	place fault.Place, info xsd.Annotation, name string, defaults xsd.Annotation, defaultName string,
+) ([]byte, error) {
 	written, kind := info[name], info[name+"_type"]
 	if kind == "default" {
 		written, kind, name = defaults[defaultName], defaults[name+"_type"], defaultName
@@ -84,7 +87,9 @@ func (c *compiler) oneCharacter(place fault.Place, name, written, kind string) (
 }
 
 // delimiter reads a delimiter that an annotation gives itself or takes from the schema's default.
-func (c *compiler) delimiter(place fault.Place, info xsd.Annotation, name string, defaults xsd.Annotation, defaultName string) (*delimiter, error) {
+func (c *compiler) delimiter(
+	place fault.Place, info xsd.Annotation, name string, defaults xsd.Annotation, defaultName string,
+) (*delimiter, error) {
 	written, kind := info[name], info[name+"_type"]
 	if kind == "default" {
 		written, kind, name = defaults[defaultName], defaults[name+"_type"], defaultName
@@ -108,7 +113,7 @@ func (c *compiler) written(place fault.Place, name, value, kind string) ([]byte,
 	}
 	var text []byte
 	// 0x0D 0x0A, 0xD 0xA and 0x0D0x0A are all written.
-	for _, number := range strings.Fields(strings.ReplaceAll(strings.ReplaceAll(strings.ToLower(value), "0x", " "), ",", " ")) {
+	for number := range strings.FieldsSeq(strings.ReplaceAll(strings.ReplaceAll(strings.ToLower(value), "0x", " "), ",", " ")) {
 		n, err := strconv.ParseUint(number, 16, 32)
 		if err != nil || n > utf8.MaxRune || len(number) > 6 {
 			return nil, c.broken(place, fmt.Sprintf("%s is %q, which is not hexadecimal", name, value), "write numbers such as 0x0D 0x0A")

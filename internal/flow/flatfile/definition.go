@@ -32,7 +32,6 @@ type definition struct {
 	isPositional     bool
 	tag              []byte
 	tagOffset        int
-	hasTagOffset     bool
 	delimiter        *delimiter // of the children; nil: none
 	repeating        *delimiter // between repetitions of one child; nil: the delimiter
 	order            order

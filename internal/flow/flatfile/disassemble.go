@@ -35,7 +35,6 @@ type Summary struct {
 
 // reading is one file on its way.
 type reading struct {
-	ctx     context.Context
 	parser  *parser
 	schema  *Schema
 	sink    interchange.Sink
@@ -58,18 +57,18 @@ func (s *Schema) Disassemble(ctx context.Context, r io.Reader, settings ReadSett
 		p.most = recordBytes
 	}
 	run := &reading{
-		ctx: ctx, parser: p, schema: s, sink: sink,
+		parser: p, schema: s, sink: sink,
 		summary: Summary{Charset: source.Charset.Name, Disagreement: source.Disagreement},
 	}
 	p.bad = run.report
 	p.follows = run.followsHere
-	err = run.all()
+	err = run.all(ctx)
 	run.summary.Bytes = p.byteOf(p.pos)
 	return run.summary, err
 }
 
 // all reads header, messages and trailer.
-func (r *reading) all() error {
+func (r *reading) all(ctx context.Context) error {
 	p := r.parser
 	if h := p.settings.Header; h != nil {
 		xml, f := r.aside(h)
@@ -80,7 +79,7 @@ func (r *reading) all() error {
 		p.pos += p.match(h.root.delimiter, p.pos)
 	}
 	for {
-		if err := r.ctx.Err(); err != nil {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
 		if p.atEnd() {
@@ -119,7 +118,8 @@ func (r *reading) atEnd() error {
 // ended reports whether the trailer, or a last delimiter alone, stands here and ends the file.
 func (r *reading) ended() (bool, error) {
 	p := r.parser
-	if p.settings.Trailer != nil && r.summary.Messages+r.summary.Bad > 0 && !(len(r.schema.root.tag) > 0 && p.hasTag(r.schema.root, p.pos)) && r.trailerHere(true) {
+	if p.settings.Trailer != nil && r.summary.Messages+r.summary.Bad > 0 &&
+		(len(r.schema.root.tag) == 0 || !p.hasTag(r.schema.root, p.pos)) && r.trailerHere(true) {
 		return true, nil
 	}
 	if r.summary.Messages+r.summary.Bad > 0 && r.delimiterEnds() {

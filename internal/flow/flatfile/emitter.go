@@ -1,10 +1,10 @@
 package flatfile
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/parley-broker/parley/internal/flow/fault"
@@ -46,7 +46,8 @@ var special = func() (table [256]bool) {
 	return table
 }()
 
-// appendValue appends a value as text or as the value of an attribute, and gives the first byte of a character that XML does not have, or -1.
+// appendValue appends a value as text or as the value of an attribute, and gives the first byte of a character that XML does not have,
+// or -1.
 func appendValue(to, value []byte, isAttr bool) ([]byte, int) {
 	first := 0
 	for i, b := range value {
@@ -189,10 +190,12 @@ func (p *parser) emitField(i *instance) error {
 		return nil
 	}
 	out, bad := appendValue(append(p.out.buf, d.open...), i.value, d.isAttr)
-	p.out.buf = append(out, d.end...)
+	out = append(out, d.end...)
+	p.out.buf = out
 	if bad >= 0 {
 		r, _ := utf8.DecodeRune(i.value[bad:])
-		return p.invalid(i, fmt.Sprintf("character U+%04X, which XML does not have", r), "remove it from the file, or name the charset in which the file is written")
+		return p.invalid(i, fmt.Sprintf("character U+%04X, which XML does not have", r),
+			"remove it from the file, or name the charset in which the file is written")
 	}
 	return nil
 }
@@ -202,7 +205,8 @@ func (p *parser) checkField(i *instance) error {
 	if len(p.schema.restricted) > 0 {
 		for _, r := range string(i.value) {
 			if slices.ContainsFunc(p.schema.restricted, func(x xsd.Range) bool { return r >= x.First && r <= x.Last }) {
-				return p.invalid(i, fmt.Sprintf("character %q is restricted", r), "remove it from the file, or from restrictedCharacterRanges of the schema")
+				return p.invalid(i, fmt.Sprintf("character %q is restricted", r),
+					"remove it from the file, or from restrictedCharacterRanges of the schema")
 			}
 		}
 	}
@@ -224,7 +228,7 @@ func (p *parser) checkField(i *instance) error {
 
 func (p *parser) invalid(i *instance, message, remedy string) error {
 	f := &fault.Fault{Message: message, Remedy: remedy, Place: p.placeOf(i.start), Field: i.definition.name.Local}
-	if cut := bytes.LastIndexByte([]byte(i.definition.path), '/'); cut >= 0 {
+	if cut := strings.LastIndexByte(i.definition.path, '/'); cut >= 0 {
 		f.Record = i.definition.path[:cut]
 	}
 	return f

@@ -76,7 +76,8 @@ func (p *parser) wrapped(d, parent *definition, node int32) bool {
 				p.hard = p.broken()
 				return false
 			}
-			return p.fail(len(p.buf), d, parent, fmt.Sprintf("the closing %s of field %s, which opened at %s", d.wrap, d.name.Local, brief(p.placeOf(start))))
+			return p.fail(len(p.buf), d, parent,
+				fmt.Sprintf("the closing %s of field %s, which opened at %s", d.wrap, d.name.Local, brief(p.placeOf(start))))
 		}
 		if len(d.stops.escape) > 0 && p.begins(d.stops.escape, i) && !bytes.Equal(d.stops.escape, d.wrap) {
 			if isPlain {

@@ -63,8 +63,8 @@ func (p *parser) all(g *group, s *state) bool {
 // stepsMost bounds how long the search for a reading of one file may go on taking choices back.
 const stepsMost = 1 << 24
 
-// backtracking reads a sequence from a part on. It takes choices back, the last one first, until the rest fits: at most lookahead_depth of them
-// since the reading last got further.
+// backtracking reads a sequence from a part on. It takes choices back, the last one first, until the rest fits: at most lookahead_depth
+// of them since the reading last got further.
 func (p *parser) backtracking(g *group, s *state, index, count int) bool {
 	if index == len(g.parts) {
 		return p.endsWell(s)

@@ -84,7 +84,7 @@ func (p *parser) restore(m mark, s *state) {
 }
 
 func (p *parser) add(parent int32, i instance) int32 {
-	n := int32(len(p.instances)) //nolint:gosec // bounded by instancesMost
+	n := int32(len(p.instances)) // bounded by instancesMost
 	if n >= instancesMost && p.hard == nil {
 		p.hard = &fault.Fault{
 			Message: fmt.Sprintf("a record has more than %d parts", instancesMost), Place: p.placeOf(p.pos),
@@ -163,7 +163,7 @@ func (p *parser) record(d *definition, parent int32) bool {
 	if p.hard != nil {
 		return false
 	}
-	ok := false
+	var ok bool
 	if d.isPositional {
 		ok = p.positional(d, n)
 	} else if ok = p.takeTag(d); ok {
@@ -213,6 +213,7 @@ func (p *parser) group(g *group, s *state) bool {
 		return p.choice(g, s)
 	case xsd.All:
 		return p.all(g, s)
+	case xsd.Sequence:
 	}
 	if p.schema.isComplex && !s.streams {
 		return p.backtracking(g, s, 0, 0)
@@ -255,7 +256,7 @@ func (p *parser) part(g *group, index int, s *state) bool {
 			}
 			continue
 		}
-		if required && !(index == len(g.parts)-1 && p.mayBeMissing(pt, s)) {
+		if required && (index < len(g.parts)-1 || !p.mayBeMissing(pt, s)) {
 			return false
 		}
 		break
@@ -354,10 +355,12 @@ func (p *parser) takePostfix(pt *part, d *definition, start int) bool {
 	}
 	n := p.match(d.delimiter, p.pos)
 	if n == 0 && (p.pos == start || !p.atEnd() || p.settings.RequireFinalDelimiter || p.broken() != nil) {
-		return p.fail(p.pos, pt.definition, d, fmt.Sprintf("delimiter %q behind %s %s", d.delimiter.text, pt.definition.kind(), pt.definition.name.Local))
+		return p.fail(p.pos, pt.definition, d, fmt.Sprintf("delimiter %q behind %s %s",
+			d.delimiter.text, pt.definition.kind(), pt.definition.name.Local))
 	}
 	if n == 0 && d.delimiter.isNewline() && !p.schema.wraps && bytes.ContainsAny(p.buf[start:p.pos], "\r\n") {
-		return p.fail(p.pos, pt.definition, d, fmt.Sprintf("delimiter %q: the lines of the file end otherwise than the schema says", d.delimiter.text))
+		return p.fail(p.pos, pt.definition, d,
+			fmt.Sprintf("delimiter %q: the lines of the file end otherwise than the schema says", d.delimiter.text))
 	}
 	p.pos += n
 	return true

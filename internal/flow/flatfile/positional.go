@@ -82,7 +82,7 @@ func (p *parser) positionalPart(pt *part, s *state, bound int, mustBeThere bool)
 			break
 		}
 		m := p.mark(s)
-		ok := false
+		var ok bool
 		switch {
 		case pt.group != nil:
 			ok = p.positions(pt.group, s, bound)

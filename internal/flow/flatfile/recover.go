@@ -131,8 +131,8 @@ func (r *reading) passRest() {
 	}
 }
 
-// mayContinue reports whether a record that has all it needs could have gone on: then what stands behind it and cannot be read may be a part
-// of it. A child is over with its delimiter, unless its own children have the same one.
+// mayContinue reports whether a record that has all it needs could have gone on: then what stands behind it and cannot be read may be a
+// part of it. A child is over with its delimiter, unless its own children have the same one.
 func (d *definition) mayContinue() bool {
 	if d.isField || len(d.content.parts) == 0 {
 		return false

@@ -1,5 +1,6 @@
 // Package flatfile reads and writes flat files, delimited, positional and both within each other, by XML schemas with the annotations that
-// BizTalk Server's editor writes. A schema is compiled once; a file is read record by record, and only the record that is read is in memory.
+// BizTalk Server's editor writes. A schema is compiled once; a file is read record by record, and only the record that is read is in
+// memory.
 package flatfile
 
 import (
@@ -87,7 +88,9 @@ func Compile(source *xsd.Schema, settings Settings) (*Schema, error) {
 	if written, ok := source.Info["lookahead_depth"]; ok {
 		depth, err := strconv.Atoi(strings.TrimSpace(written))
 		if err != nil || depth < 0 {
-			return nil, &fault.Fault{Message: "lookahead_depth is " + strconv.Quote(written), Remedy: "write a number from 0", File: source.File()}
+			return nil, &fault.Fault{
+				Message: "lookahead_depth is " + strconv.Quote(written), Remedy: "write a number from 0", File: source.File(),
+			}
 		}
 		s.lookahead = depth
 	}

@@ -134,7 +134,8 @@ func (p *parser) closeOpen() error {
 
 // recovers reports whether a bad occurrence of a part is passed over and the record goes on.
 func (p *parser) recovers(pt *part, s *state) bool {
-	return p.settings.Recover == interchange.Records && s.streams && pt.max != 1 && s.definition.delimiter != nil && p.bad != nil && !p.atEnd()
+	return p.settings.Recover == interchange.Records && s.streams && pt.max != 1 &&
+		s.definition.delimiter != nil && p.bad != nil && !p.atEnd()
 }
 
 // restMatches reports whether what follows a part stands here, in the record or behind it.

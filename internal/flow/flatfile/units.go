@@ -55,7 +55,10 @@ func (u *units) missing(p *part, count int, place fault.Place) error {
 	d := p.definition
 	if d == nil {
 		if p.min > 0 && count == 0 && !mayBeEmpty(p.group) {
-			return &fault.Fault{Message: "a group of elements is missing", Record: u.record.path, Place: place, Remedy: "add its elements to the document"}
+			return &fault.Fault{
+				Message: "a group of elements is missing", Record: u.record.path, Place: place,
+				Remedy: "add its elements to the document",
+			}
 		}
 		return nil
 	}
@@ -68,7 +71,8 @@ func (u *units) missing(p *part, count int, place fault.Place) error {
 		return u.add(p, &tree{definition: d, value: *value, place: place})
 	case count < p.min:
 		return &fault.Fault{
-			Message: fmt.Sprintf("%s %s is missing: there are %d of at least %d", d.kind(), d.name.Local, count, p.min), Record: u.record.path, Place: place,
+			Message: fmt.Sprintf("%s %s is missing: there are %d of at least %d", d.kind(), d.name.Local, count, p.min),
+			Record:  u.record.path, Place: place,
 			Remedy: "add it to the document, or give it a default value or minOccurs=\"0\" in the schema",
 		}
 	case count == 0 && d.isField && u.record.isPositional:
@@ -178,7 +182,8 @@ func (w *writer) parts(u *units, g *group, children []*tree, place fault.Place) 
 			}
 			if !p.mayRepeat(count) {
 				return &fault.Fault{
-					Message: fmt.Sprintf("more than %d of %s %s", p.max, t.definition.kind(), t.definition.name.Local), Record: u.record.path, Place: t.place,
+					Message: fmt.Sprintf("more than %d of %s %s", p.max, t.definition.kind(), t.definition.name.Local),
+					Record:  u.record.path, Place: t.place,
 					Remedy: "split the document, or raise maxOccurs",
 				}
 			}

@@ -37,7 +37,8 @@ func (w *writer) converted(t *tree) (string, error) {
 	}
 	for _, r := range value {
 		if slices.ContainsFunc(w.schema.restricted, func(x xsd.Range) bool { return r >= x.First && r <= x.Last }) {
-			return "", t.broken(fmt.Sprintf("character %q is restricted", r), "remove it from the document, or from restrictedCharacterRanges of the schema")
+			return "", t.broken(fmt.Sprintf("character %q is restricted", r),
+				"remove it from the document, or from restrictedCharacterRanges of the schema")
 		}
 	}
 	return value, nil
@@ -124,7 +125,8 @@ func (w *writer) checkTags(p *part, t *tree, unit []byte) error {
 	d := t.definition
 	for _, longer := range d.longerTags {
 		if bytes.HasPrefix(unit, longer) {
-			return t.broken(fmt.Sprintf("the record begins with %q, the tag of another record", longer), "choose tags of which none begins another, or another value")
+			return t.broken(fmt.Sprintf("the record begins with %q, the tag of another record", longer),
+				"choose tags of which none begins another, or another value")
 		}
 	}
 	if len(d.tag) > 0 || p == nil || p.min > 0 && p.max == 1 {
@@ -132,7 +134,8 @@ func (w *writer) checkTags(p *part, t *tree, unit []byte) error {
 	}
 	for _, later := range p.laterTags {
 		if later.tagOffset == 0 && bytes.HasPrefix(unit, later.tag) {
-			return t.broken(fmt.Sprintf("the value begins with %q, the tag of record %s, which may follow", later.tag, later.name.Local), "choose another tag, or another value")
+			return t.broken(fmt.Sprintf("the value begins with %q, the tag of record %s, which may follow", later.tag, later.name.Local),
+				"choose another tag, or another value")
 		}
 	}
 	return nil
@@ -193,7 +196,8 @@ func (w *writer) appendPositional(to []byte, t *tree) ([]byte, error) {
 	case len(bytes.Trim(there, " ")) == 0:
 		copy(there, d.tag)
 	default:
-		return to, t.broken(fmt.Sprintf("%q stands where the tag %q of record %s must be", there, d.tag, d.name.Local), "let the field that covers the tag have its value")
+		return to, t.broken(fmt.Sprintf("%q stands where the tag %q of record %s must be", there, d.tag, d.name.Local),
+			"let the field that covers the tag have its value")
 	}
 	return to, nil
 }
@@ -214,7 +218,8 @@ func (w *writer) appendPositions(to []byte, t *tree) ([]byte, error) {
 	missing := d.length - w.units([]byte(value))
 	if missing < 0 {
 		if !w.settings.Truncate {
-			return to, t.broken(fmt.Sprintf("the value %q has %d %s, and its place %d", shortened(value), d.length-missing, unitsName(w.schema), d.length),
+			return to, t.broken(fmt.Sprintf("the value %q has %d %s, and its place %d",
+				shortened(value), d.length-missing, unitsName(w.schema), d.length),
 				"shorten it, give it a longer pos_length, or let values be cut, as BizTalk does")
 		}
 		for w.units([]byte(value)) > d.length {
@@ -229,7 +234,8 @@ func (w *writer) appendPositions(to []byte, t *tree) ([]byte, error) {
 		missing = d.length - w.units([]byte(value))
 	}
 	if found := d.stops.lineEnds().within(value); found != nil {
-		return to, t.broken(fmt.Sprintf("the value %q contains a line end, which ends the record", shortened(value)), "leave it out of the value")
+		return to, t.broken(fmt.Sprintf("the value %q contains a line end, which ends the record", shortened(value)),
+			"leave it out of the value")
 	}
 	return append(to, d.padded(value, missing)...), nil
 }

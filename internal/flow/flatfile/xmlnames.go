@@ -68,13 +68,13 @@ func (c *compiler) xmlNames(d *definition) {
 		d.open, d.end = []byte(" "+name+`="`), []byte(`"`)
 		return
 	}
-	declarations := ""
+	var declarations strings.Builder
 	if !strings.Contains(d.path, "/") {
 		for _, n := range c.schema.namespace {
 			if n.prefix == "" {
-				declarations += ` xmlns="` + escaped(n.space) + `"`
+				declarations.WriteString(` xmlns="` + escaped(n.space) + `"`)
 			} else {
-				declarations += " xmlns:" + n.prefix + `="` + escaped(n.space) + `"`
+				declarations.WriteString(" xmlns:" + n.prefix + `="` + escaped(n.space) + `"`)
 			}
 		}
 	}
@@ -83,7 +83,7 @@ func (c *compiler) xmlNames(d *definition) {
 		d.open, d.empty = []byte("<"+name+">"), []byte("<"+name+"/>")
 		return
 	}
-	d.open = []byte("<" + name + declarations)
+	d.open = []byte("<" + name + declarations.String())
 }
 
 func escaped(value string) string {

@@ -49,7 +49,10 @@ func Load(file string, assertFormat bool) (*Schema, error) {
 	}
 	schema, err := compiler.Compile(full)
 	if err != nil {
-		return nil, &fault.Fault{Message: err.Error(), File: file, Err: err, Remedy: "correct the schema; it may refer to files beside it, and to nothing on the network"}
+		return nil, &fault.Fault{
+			Message: err.Error(), File: file, Err: err,
+			Remedy: "correct the schema; it may refer to files beside it, and to nothing on the network",
+		}
 	}
 	s := &Schema{schema: schema}
 	if object, ok := document.(map[string]any); ok {

@@ -86,7 +86,8 @@ func (s *splitter) documents(ctx context.Context) error {
 			}
 			if _, err := s.decoder.Token(); !errors.Is(err, io.EOF) {
 				return &fault.Fault{
-					Message: "something follows the array", Place: fault.Place{Byte: s.decoder.InputOffset()}, Remedy: "send one array, or documents behind each other",
+					Message: "something follows the array", Place: fault.Place{Byte: s.decoder.InputOffset()},
+					Remedy: "send one array, or documents behind each other",
 				}
 			}
 			return nil
@@ -129,9 +130,13 @@ func (s *splitter) opensArray() (bool, error) {
 }
 
 func (s *splitter) broken(err error) error {
-	f := &fault.Fault{Message: "this is no JSON: " + err.Error(), Err: err, Place: fault.Place{Byte: s.decoder.InputOffset()}, Remedy: "send JSON; behind this place nothing can be read"}
+	f := &fault.Fault{
+		Message: "this is no JSON: " + err.Error(), Err: err, Place: fault.Place{Byte: s.decoder.InputOffset()},
+		Remedy: "send JSON; behind this place nothing can be read",
+	}
 	if errors.Is(err, errTooLong) {
-		f.Message, f.Remedy = fmt.Sprintf("a message has more than %d bytes", s.MostBytes), "raise the limit, or split an array into its members"
+		f.Message = fmt.Sprintf("a message has more than %d bytes", s.MostBytes)
+		f.Remedy = "raise the limit, or split an array into its members"
 	}
 	if errors.Is(err, io.EOF) && s.summary.Messages == 0 {
 		f.Message, f.Remedy = "the body is empty", "send a JSON document"

@@ -56,7 +56,7 @@ func (o Output) DeclarationText() string {
 	} else if err == nil && (found == UTF16LE || found == UTF16BE) {
 		name = "utf-16" // the order is for the mark to say
 	}
-	return fmt.Sprintf("<?xml version=\"1.0\" encoding=\"%s\"?>", name)
+	return `<?xml version="1.0" encoding="` + name + `"?>`
 }
 
 type unclosed struct{ io.Writer }

@@ -20,8 +20,8 @@ type Path struct {
 	IsAttribute bool // the last step is one
 }
 
-const canonicalForm = "write each step as /*[local-name()='Name' and namespace-uri()='urn:namespace'], the last as /@*[...] for an attribute; " +
-	"namespace-uri()='' stands for no namespace"
+const canonicalForm = "write each step as /*[local-name()='Name' and namespace-uri()='urn:namespace'], " +
+	"the last as /@*[...] for an attribute; namespace-uri()='' stands for no namespace"
 
 // ParsePath reads a path in the canonical form. Any other is refused with its place, a column from 1.
 func ParsePath(written string) (*Path, error) {

@@ -157,6 +157,7 @@ func (r *Run) Token(s *xmlscan.Scanner, kind xmlscan.Kind) {
 		for i := len(r.taking) - 1; i >= 0 && r.taking[i].depth == r.depth; i-- {
 			r.values[r.taking[i].value].take(s.Text())
 		}
+	case xmlscan.Comment, xmlscan.Instruction:
 	}
 }
 

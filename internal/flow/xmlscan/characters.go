@@ -158,11 +158,12 @@ func appendDecoded(to, raw []byte, isCDATA, isAttribute bool) []byte {
 			}
 			fallthrough
 		case b == '\n', b == '\t':
-			if isAttribute {
+			switch {
+			case isAttribute:
 				to = append(to, ' ')
-			} else if b == '\t' {
+			case b == '\t':
 				to = append(to, '\t')
-			} else {
+			default:
 				to = append(to, '\n')
 			}
 		default:

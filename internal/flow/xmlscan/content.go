@@ -3,6 +3,7 @@ package xmlscan
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -11,7 +12,7 @@ const pieceBytes = 64 << 10
 
 // characterData reads a piece of text up to the next tag.
 func (s *Scanner) characterData() (Kind, error) {
-	end := -1
+	var end int
 	for from := s.pos; ; {
 		if i := bytes.IndexByte(s.buf[from:], '<'); i >= 0 {
 			end = from + i
@@ -88,7 +89,8 @@ func (s *Scanner) declaration() (Kind, error) {
 		s.inCDATA = true
 		return s.cdata(s.pos + len(cdataOpen))
 	case s.begins("<!DOCTYPE"):
-		return 0, s.broken(s.start, "a document type declaration, which is not read", "send the document without it, and its entities written out")
+		return 0, s.broken(s.start, "a document type declaration, which is not read",
+			"send the document without it, and its entities written out")
 	}
 	return 0, s.broken(s.start, "<! begins a comment or a CDATA section", "write &lt; for a < in a text")
 }
@@ -153,7 +155,7 @@ func (s *Scanner) instruction() (Kind, error) {
 	if err != nil {
 		return 0, err
 	}
-	end := -1
+	var end int
 	for i := nameEnd; ; i++ {
 		i = s.index(i, '?')
 		if i < 0 || !s.have(i+1) {
@@ -171,7 +173,7 @@ func (s *Scanner) instruction() (Kind, error) {
 	if _, bad := classify(s.buf[s.pos:end]); bad >= 0 {
 		return 0, s.illegal(s.pos + bad)
 	}
-	if bytes.EqualFold([]byte(name), []byte("xml")) {
+	if strings.EqualFold(name, "xml") {
 		if name != "xml" || s.base+int64(s.start) != 0 {
 			return 0, s.broken(s.start, "an XML declaration behind the beginning", "let the document begin with it")
 		}
@@ -243,7 +245,8 @@ func pseudoAttribute(p []byte) (name, value string, rest []byte, ok bool) {
 
 func (s *Scanner) illegal(at int) error {
 	r, _ := utf8.DecodeRune(s.buf[at:])
-	return s.broken(at, fmt.Sprintf("character U+%04X, which XML does not have", r), "remove it before the document is sent; XML has no control characters but tab and line ends")
+	return s.broken(at, fmt.Sprintf("character U+%04X, which XML does not have", r),
+		"remove it before the document is sent; XML has no control characters but tab and line ends")
 }
 
 func (s *Scanner) badReference(at int, why string) error {

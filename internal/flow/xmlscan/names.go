@@ -3,6 +3,7 @@ package xmlscan
 import (
 	"bytes"
 	"fmt"
+	"slices"
 )
 
 // internedMost bounds how many different names and namespaces are kept.
@@ -34,9 +35,11 @@ func (s *Scanner) bindPrefixes() error {
 		b := binding{prefix: s.intern(prefix), space: s.intern(s.attrValue(a))}
 		switch {
 		case b.prefix == "xmlns", b.space == XMLNSSpace, (b.prefix == "xml") != (b.space == xmlSpace):
-			return s.broken(a.nameStart, fmt.Sprintf("prefix %q cannot be bound to %q", b.prefix, b.space), "declare another prefix or namespace")
+			return s.broken(a.nameStart, fmt.Sprintf("prefix %q cannot be bound to %q", b.prefix, b.space),
+				"declare another prefix or namespace")
 		case b.prefix != "" && b.space == "":
-			return s.broken(a.nameStart, fmt.Sprintf("prefix %s is bound to no namespace", b.prefix), "give its namespace, or leave the declaration away")
+			return s.broken(a.nameStart, fmt.Sprintf("prefix %s is bound to no namespace", b.prefix),
+				"give its namespace, or leave the declaration away")
 		}
 		for _, other := range s.bound[first:] {
 			if other.prefix == b.prefix {
@@ -79,9 +82,9 @@ func (s *Scanner) resolve(written []byte, isElement bool, at int) (Name, error) 
 }
 
 func (s *Scanner) spaceOf(prefix string) (string, bool) {
-	for i := len(s.bound) - 1; i >= 0; i-- {
-		if s.bound[i].prefix == prefix {
-			return s.bound[i].space, true
+	for _, b := range slices.Backward(s.bound) {
+		if b.prefix == prefix {
+			return b.space, true
 		}
 	}
 	switch prefix {

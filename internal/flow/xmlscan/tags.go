@@ -12,57 +12,19 @@ func (s *Scanner) startTag() (Kind, error) {
 		return 0, s.broken(s.start, "a second root element", "send one document in a message; an envelope holds several")
 	}
 	if len(s.open) >= s.limits.Depth {
-		return 0, s.broken(s.start, fmt.Sprintf("more than %d elements in each other", s.limits.Depth), "raise the limit of depth, or send less deep documents")
+		return 0, s.broken(s.start, fmt.Sprintf("more than %d elements in each other", s.limits.Depth),
+			"raise the limit of depth, or send less deep documents")
 	}
-	i, err := s.readName(s.pos+1, "the name of an element")
+	nameStart := s.pos + 1
+	nameEnd, err := s.readName(nameStart, "the name of an element")
 	if err != nil {
 		return 0, err
 	}
-	nameStart, nameEnd := s.pos+1, i
-	s.attrs, s.decoded = s.attrs[:0], false
-	hasDeclarations := false
-	for {
-		spaceStart := i
-		for s.have(i) && isSpace(s.buf[i]) {
-			i++
-		}
-		if !s.have(i) {
-			return 0, s.unended("a tag")
-		}
-		if i-s.start > s.limits.TokenBytes {
-			return 0, s.unended("a tag")
-		}
-		b := s.buf[i]
-		if b == '>' {
-			i++
-			break
-		}
-		if b == '/' {
-			if !s.have(i + 1) {
-				return 0, s.unended("a tag")
-			}
-			if s.buf[i+1] != '>' {
-				return 0, s.broken(i, "a slash within a tag", "write /> at the end of an empty element")
-			}
-			i += 2
-			s.pending = true
-			break
-		}
-		if i == spaceStart {
-			return 0, s.broken(i, "no blank before an attribute", "put a blank between attributes")
-		}
-		var a span
-		a, i, err = s.readAttr(i)
-		if err != nil {
-			return 0, err
-		}
-		if len(s.attrs) == s.limits.Attributes {
-			return 0, s.broken(a.nameStart, fmt.Sprintf("more than %d attributes", s.limits.Attributes), "raise the limit of attributes")
-		}
-		hasDeclarations = hasDeclarations || a.isDeclaration
-		s.attrs = append(s.attrs, a)
+	end, hasDeclarations, err := s.attributes(nameEnd)
+	if err != nil {
+		return 0, err
 	}
-	s.pos = i
+	s.pos = end
 	bound := len(s.bound)
 	if hasDeclarations {
 		if err := s.bindPrefixes(); err != nil {
@@ -83,6 +45,50 @@ func (s *Scanner) startTag() (Kind, error) {
 	s.names = append(s.names, written...)
 	s.hadRoot = true
 	return StartElement, nil
+}
+
+// attributes reads the attributes of a tag from behind its name, and gives where the tag ends.
+func (s *Scanner) attributes(i int) (end int, hasDeclarations bool, err error) {
+	s.attrs, s.decoded = s.attrs[:0], false
+	for {
+		spaceStart := i
+		for s.have(i) && isSpace(s.buf[i]) {
+			i++
+		}
+		if !s.have(i) {
+			return 0, false, s.unended("a tag")
+		}
+		if i-s.start > s.limits.TokenBytes {
+			return 0, false, s.unended("a tag")
+		}
+		b := s.buf[i]
+		if b == '>' {
+			return i + 1, hasDeclarations, nil
+		}
+		if b == '/' {
+			if !s.have(i + 1) {
+				return 0, false, s.unended("a tag")
+			}
+			if s.buf[i+1] != '>' {
+				return 0, false, s.broken(i, "a slash within a tag", "write /> at the end of an empty element")
+			}
+			s.pending = true
+			return i + 2, hasDeclarations, nil
+		}
+		if i == spaceStart {
+			return 0, false, s.broken(i, "no blank before an attribute", "put a blank between attributes")
+		}
+		var a span
+		a, i, err = s.readAttr(i)
+		if err != nil {
+			return 0, false, err
+		}
+		if len(s.attrs) == s.limits.Attributes {
+			return 0, false, s.broken(a.nameStart, fmt.Sprintf("more than %d attributes", s.limits.Attributes), "raise the limit of attributes")
+		}
+		hasDeclarations = hasDeclarations || a.isDeclaration
+		s.attrs = append(s.attrs, a)
+	}
 }
 
 func (s *Scanner) readName(i int, what string) (int, error) {

@@ -56,10 +56,10 @@ func (b *builder) attribute(e *Element, n *node, d *document) error {
 }
 
 // properties reads what the annotation of a root promotes.
-func properties(n *node) ([]Property, error) {
+func properties(n *node) []Property {
 	info := n.appinfo("properties")
 	if info == nil {
-		return nil, nil
+		return nil
 	}
 	var all []Property
 	for _, c := range info.children {
@@ -76,5 +76,5 @@ func properties(n *node) ([]Property, error) {
 		}
 		all = append(all, p)
 	}
-	return all, nil
+	return all
 }

@@ -19,7 +19,8 @@ type builder struct {
 
 // element builds an element where it stands: its own node may only refer to a global one.
 func (b *builder) element(n *node, d *document) (*Element, error) {
-	if b.parts++; b.parts > partsMost {
+	b.parts++
+	if b.parts > partsMost {
 		return nil, n.broken(fmt.Sprintf("the schema has more than %d parts", partsMost), "split it")
 	}
 	e := &Element{Record: n.annotation("recordInfo"), Field: n.annotation("fieldInfo"), Place: n.place, File: n.file}
@@ -50,9 +51,7 @@ func (b *builder) element(n *node, d *document) (*Element, error) {
 	}
 	e.Default, e.Fixed = optional(declared, "default"), optional(declared, "fixed")
 	e.Nillable = declared.attrs["nillable"] == "true"
-	if e.Properties, err = properties(declared); err != nil {
-		return nil, err
-	}
+	e.Properties = properties(declared)
 	return e, b.content(e, declared, in)
 }
 

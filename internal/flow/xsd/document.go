@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/parley-broker/parley/internal/flow/fault"
@@ -65,6 +66,7 @@ func parse(file string, body []byte) (*node, error) {
 			open = append(open, n)
 		case xmlscan.EndElement:
 			open = open[:len(open)-1]
+		case xmlscan.Text, xmlscan.CDATA, xmlscan.Comment, xmlscan.Instruction:
 		}
 	}
 }
@@ -74,10 +76,8 @@ func (n *node) is(local string) bool { return n.name.Is(Space, local) }
 // child gives the first child of one of these names.
 func (n *node) child(locals ...string) *node {
 	for _, c := range n.children {
-		for _, local := range locals {
-			if c.is(local) {
-				return c
-			}
+		if slices.ContainsFunc(locals, c.is) {
+			return c
 		}
 	}
 	return nil

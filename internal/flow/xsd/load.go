@@ -149,7 +149,8 @@ func restrictedRanges(info *node) ([]Range, error) {
 			first, err1 := characterNumber(interval.attrs["start"])
 			last, err2 := characterNumber(interval.attrs["end"])
 			if err1 != nil || err2 != nil || last < first {
-				return nil, interval.broken("an interval of restricted characters that cannot be read", "write start and end as numbers, such as 0x00 and 0x1F")
+				return nil, interval.broken("an interval of restricted characters that cannot be read",
+					"write start and end as numbers, such as 0x00 and 0x1F")
 			}
 			ranges = append(ranges, Range{First: first, Last: last})
 		}
@@ -171,7 +172,8 @@ func (s *Schema) Root(name string) (*Element, error) {
 		name = s.Elements[0].Local
 	}
 	if name == "" {
-		return nil, s.broken(fmt.Sprintf("the schema has %d root elements", len(s.Elements)), "name the root, or set root_reference in its schemaInfo")
+		return nil, s.broken(fmt.Sprintf("the schema has %d root elements", len(s.Elements)),
+			"name the root, or set root_reference in its schemaInfo")
 	}
 	return s.Element(Name{Space: s.TargetNamespace, Local: name})
 }

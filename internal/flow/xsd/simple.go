@@ -9,11 +9,10 @@ import (
 
 // A SimpleType is a built-in type with the facets that restrict it.
 type SimpleType struct {
-	Base       string // local name of the built-in type
-	Facets     []Facet
-	IsList     bool
-	Union      []*SimpleType
-	enumerated map[string]bool
+	Base   string // local name of the built-in type
+	Facets []Facet
+	IsList bool
+	Union  []*SimpleType
 }
 
 // A Facet is a restriction of a value.
@@ -98,7 +97,7 @@ func (b *builder) baseOf(n *node) (*SimpleType, error) {
 
 func (b *builder) union(n *node) (*SimpleType, error) {
 	t := &SimpleType{Base: "string"}
-	for _, written := range strings.Fields(n.attrs["memberTypes"]) {
+	for written := range strings.FieldsSeq(n.attrs["memberTypes"]) {
 		member, err := b.namedSimple(n, written)
 		if err != nil {
 			return nil, err
@@ -129,7 +128,8 @@ func (t *SimpleType) restrict(n *node) error {
 		case c.is("pattern"):
 			compiled, err := compilePattern(f.Value)
 			if err != nil {
-				return c.broken(fmt.Sprintf("pattern %q cannot be checked: %v", f.Value, err), "write it without what XML Schema alone has, such as the subtraction of classes")
+				return c.broken(fmt.Sprintf("pattern %q cannot be checked: %v", f.Value, err),
+					"write it without what XML Schema alone has, such as the subtraction of classes")
 			}
 			pattern.Name, pattern.Value = f.Name, strings.TrimPrefix(pattern.Value+" | "+f.Value, " | ")
 			pattern.pattern = append(pattern.pattern, compiled)

@@ -45,7 +45,10 @@ var lexical = map[string]*regexp.Regexp{
 
 var sameForm = map[string]string{"double": "float", "ID": "NCName", "IDREF": "NCName", "ENTITY": "NCName", "NOTATION": "QName"}
 
-var free = []string{"string", "normalizedString", "token", "anyURI", "anySimpleType", "anyType", "NMTOKENS", "IDREFS", "ENTITIES", "anyAtomicType"}
+var free = []string{
+	"string", "normalizedString", "token", "anyURI", "NMTOKENS", "IDREFS", "ENTITIES",
+	"anySimpleType", "anyType", "anyAtomicType",
+}
 
 func isBuiltIn(local string) bool {
 	_, isInteger := integers[local]
@@ -94,7 +97,8 @@ func checkForm(base, value string) string {
 	if other := sameForm[base]; other != "" {
 		form = other
 	}
-	if pattern := lexical[form]; pattern != nil && !pattern.MatchString(value) || form == "duration" && !strings.ContainsAny(value, "0123456789") {
+	if pattern := lexical[form]; pattern != nil && !pattern.MatchString(value) ||
+		form == "duration" && !strings.ContainsAny(value, "0123456789") {
 		return fmt.Sprintf("%q is no xs:%s", shortened(value), base)
 	}
 	if layout := map[string]string{"date": "2006-01-02", "time": "15:04:05", "dateTime": "2006-01-02T15:04:05"}[form]; layout != "" {
