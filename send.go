@@ -28,7 +28,8 @@ func Send(ctx context.Context, db DB, handle UUID, messageType string, body []by
 }
 
 func sendPlain(ctx context.Context, db DB, handle UUID, messageType string, body []byte) error {
-	_, err := db.Exec(ctx, "select parley.send(conversation_handle => $1::uuid, message_type => $2::text, body => $3::bytea)", handle, messageType, body)
+	_, err := db.Exec(ctx, "select parley.send(conversation_handle => $1::uuid, message_type => $2::text, body => $3::bytea)",
+		handle, messageType, body)
 	if err != nil {
 		return pgdb.StatementError(err, "send on conversation "+handle.String())
 	}

@@ -52,7 +52,9 @@ type DiagnosisFilter struct {
 // services needs. Either service and the contract may be "".
 //
 // Errors: a [parley.Error] with number 15151 for others than administrators.
-func DiagnoseConfiguration(ctx context.Context, db parley.DB, fromService, toService, contract string, filter DiagnosisFilter) ([]Finding, error) {
+func DiagnoseConfiguration(
+	ctx context.Context, db parley.DB, fromService, toService, contract string, filter DiagnosisFilter,
+) ([]Finding, error) {
 	rows, err := db.Query(ctx, `
 		select f.code, f.level, f.part, f.object_kind, f.object_name, f.cause, f.since, f.cure, f.error_number
 		from parley.diagnose_configuration(
@@ -85,9 +87,10 @@ func cureThere(cure *string, database string) *string {
 // [DiagnoseConfiguration].
 //
 // Errors: a [parley.Error] with number 15151 for others than administrators of either; [parley.ErrUntrustedSchema] and
-// [parley.ErrNotInstalled]
-// of the far database.
-func DiagnoseDialog(ctx context.Context, near, far parley.DB, fromService, toService, contract string, filter DiagnosisFilter) ([]Finding, error) {
+// [parley.ErrNotInstalled] of the far database.
+func DiagnoseDialog(
+	ctx context.Context, near, far parley.DB, fromService, toService, contract string, filter DiagnosisFilter,
+) ([]Finding, error) {
 	if err := trusted.Require(ctx, far, trusted.ToUse); err != nil {
 		return nil, fmt.Errorf("the far database: %w", err)
 	}
@@ -182,7 +185,9 @@ func contractDiffers(contract, near, far string) Finding {
 // they are findings; nil means what is usual for each.
 //
 // Errors: a [parley.Error] with number 15151 for others than administrators, or [parley.ConversationNotFound].
-func DiagnoseRuntime(ctx context.Context, db parley.DB, conversation *parley.UUID, patience *time.Duration, filter DiagnosisFilter) ([]Finding, error) {
+func DiagnoseRuntime(
+	ctx context.Context, db parley.DB, conversation *parley.UUID, patience *time.Duration, filter DiagnosisFilter,
+) ([]Finding, error) {
 	var secs *float64
 	if patience != nil {
 		s := patience.Seconds()

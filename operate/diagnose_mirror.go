@@ -55,7 +55,9 @@ func readPlace(ctx context.Context, db parley.DB) (p databasePlace, err error) {
 // [DiagnoseConfiguration].
 //
 // Errors: [parley.ErrUntrustedSchema] and [parley.ErrNotInstalled] of any of them.
-func DiagnoseMirror(ctx context.Context, db, mirror, other parley.DB, fromService, toService string, filter DiagnosisFilter) ([]Finding, error) {
+func DiagnoseMirror(
+	ctx context.Context, db, mirror, other parley.DB, fromService, toService string, filter DiagnosisFilter,
+) ([]Finding, error) {
 	for _, each := range []parley.DB{mirror, other} {
 		if each == nil {
 			continue

@@ -1,7 +1,7 @@
 // Package sql carries the schema `parley`: the broker itself, written in SQL and PL/pgSQL.
 //
-// Each file holds one concept and stands in the folder of its system and its concern. The file manifest lists them in the order in which they are
-// installed, one a line.
+// Each file holds one concept and stands in the folder of its system and its concern. The file manifest lists them in the
+// order in which they are installed, one a line.
 package sql
 
 import (

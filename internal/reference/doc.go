@@ -1,5 +1,5 @@
-// Package reference writes docs/reference/sql/, a page for each wing with what it offers, and the list of Error messages in docs/concepts/broker.md,
-// out of the schema itself.
+// Package reference writes docs/reference/sql/, a page for each wing with what it offers, and the list of Error messages in
+// docs/concepts/broker.md, out of the schema itself.
 //
 // Signatures and comments are those of the files in sql/, in reading order; the columns of views and types are read from
 // a database with the schema in it, where their types are known. Which error is raised by which function is found by

@@ -217,14 +217,14 @@ var sections = []section{
 	},
 	{
 		title: "Integration engine",
-		intro: "See [the page on its message box](internals/flow.md). Each function asks for a right of its own; an error has a SQLSTATE of class " +
-			"`PF`, and `select * from parley_flow.errors` lists them.",
+		intro: "See [the page on its message box](internals/flow.md). Each function asks for a right of its own; an error has a SQLSTATE of " +
+			"class `PF`, and `select * from parley_flow.errors` lists them.",
 		files: []string{
 			"flow/publish/forms.sql", "flow/publish/quotas.sql", "flow/base/grants.sql", "flow/definitions/settings.sql",
 			"flow/definitions/faults.sql", "flow/subscriptions/changes.sql", "flow/subscriptions/apply.sql", "flow/subscriptions/states.sql",
 			"flow/messages/failure_codes.sql", "flow/operations/suspended.sql", "flow/operations/content.sql",
-			"flow/operations/maintenance.sql", "flow/operations/findings.sql", "flow/views/messages.sql", "flow/views/ports.sql", "flow/views/counters.sql",
-			"flow/views/track.sql", "flow/base/errors.sql",
+			"flow/operations/maintenance.sql", "flow/operations/findings.sql",
+			"flow/views/messages.sql", "flow/views/ports.sql", "flow/views/counters.sql", "flow/views/track.sql", "flow/base/errors.sql",
 		},
 	},
 }

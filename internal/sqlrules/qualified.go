@@ -80,7 +80,8 @@ func (q *qualification) isType(i int) bool {
 	for sqltext.At(q.body, start).Is("constant") {
 		start--
 	}
-	return sqltext.At(q.body, start).IsName() && sqltext.At(q.body, start-1).Is(";", "declare") && q.isDeclared(start) && !sqltext.At(q.body, i+1).Is("%")
+	return sqltext.At(q.body, start).IsName() && sqltext.At(q.body, start-1).Is(";", "declare") &&
+		q.isDeclared(start) && !sqltext.At(q.body, i+1).Is("%")
 }
 
 // isDeclared reports whether the token at i is in a declare section.

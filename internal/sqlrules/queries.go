@@ -54,7 +54,8 @@ func isStar(tokens []sqltext.Token, i int) bool {
 		return !sqltext.At(tokens, i+1).Is(")") // operator(pg_catalog.*)
 	}
 	return sqltext.At(tokens, i-1).Is("select", "returning", "distinct", "all") ||
-		sqltext.At(tokens, i-1).Is(",") && !sqltext.At(tokens, i+1).IsName() && sqltext.At(tokens, i+1).Kind != sqltext.Number && !sqltext.At(tokens, i+1).Is("(")
+		sqltext.At(tokens, i-1).Is(",") && !sqltext.At(tokens, i+1).IsName() &&
+			sqltext.At(tokens, i+1).Kind != sqltext.Number && !sqltext.At(tokens, i+1).Is("(")
 }
 
 // checkStar wants the columns of a table listed. All columns of a function, of a subquery or of a common table expression are fine, because

@@ -12,6 +12,7 @@ type ProgressLine struct {
 	isTerminal bool
 }
 
+// NewProgressLine makes a line on out, which changes if that is a terminal.
 func NewProgressLine(out io.Writer) *ProgressLine {
 	p := &ProgressLine{out: out}
 	if file, ok := out.(*os.File); ok {
@@ -24,6 +25,7 @@ func NewProgressLine(out io.Writer) *ProgressLine {
 // clearLine goes to the start of the line and empties it.
 const clearLine = "\r\x1b[K"
 
+// Show shows a text in the place of the last one.
 func (p *ProgressLine) Show(text string) {
 	if p.isTerminal {
 		fmt.Fprint(p.out, clearLine+text)

@@ -31,7 +31,7 @@ func TestEverySequenceThatIsBehindIsFoundAndPutRight(t *testing.T) {
 		select c.oid::regclass::text from pg_class as c
 		where c.relkind = 'S' and c.relnamespace::regnamespace::text like 'parley%' order by 1`) {
 		if reason := reasonWithout(sequence); reason == "" {
-			t.Run(sequence, func(t *testing.T) { requireFoundBehind(b, t, sequence) })
+			t.Run(sequence, func(t *testing.T) { requireFoundBehind(t, b, sequence) })
 		}
 	}
 	sqltest.Equal(b.Session, 0, "select count(*)::int from parley.check_broker() where level = 'ERROR'")
@@ -47,7 +47,7 @@ func reasonWithout(sequence string) string {
 }
 
 // requireFoundBehind sets a sequence back, and requires that it has a floor where its numbers are in use.
-func requireFoundBehind(b *sqltest.Broker, t *testing.T, sequence string) {
+func requireFoundBehind(t *testing.T, b *sqltest.Broker, sequence string) {
 	t.Helper()
 	s := sqltest.Session{T: t, DB: b.DB}
 	sqltest.Equal(s, true, "select exists (select from parley._p_sequence_floors() as f where f.sequence = $1::text::regclass)", sequence)

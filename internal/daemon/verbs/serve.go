@@ -43,7 +43,8 @@ for one connection on which the daemon is notified; without it the daemon scans 
 Queues may name programs and web addresses to be read by. The daemon starts and calls only what --allow-program and
 --allow-webhook allow: without them none.
 
-With --mail it runs mail transport too; parley mail serve is the same for a daemon of mail alone, and has the flags --mail-... without mail-.`
+With --mail it runs mail transport too; parley mail serve is the same for a daemon of mail alone, and has the
+flags --mail-... without mail-.`
 
 // NewServe makes parley serve.
 func NewServe(a *verb.App) *cobra.Command {

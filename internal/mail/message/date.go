@@ -16,7 +16,8 @@ var months = []string{
 var weekdays = []string{"monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"}
 
 // ParseDate reads a date as RFC 5322 has it, with the old forms and comments, and as C programs write it (Fri Nov 21 09:55:06 1997). The
-// day of the week says nothing, in whatever language it stands. Dots may part hour, minute and second. A date whose offset is missing or not known is one of UTC.
+// day of the week says nothing, in whatever language it stands. Dots may part hour, minute and second. A date whose offset is missing or
+// not known is one of UTC.
 func ParseDate(value string) (date time.Time, isDate bool) {
 	tokens, _ := lex(value)
 	d := dateReader{tokens: dropComments(tokens), month: -1}

@@ -2,8 +2,8 @@ package parts
 
 import "bytes"
 
-// decoder takes the encoding of a body off it (RFC 2045 section 6). None refuses anything: sql/mail/services/parts.sql decodes in the same way, and
-// says where it does.
+// decoder takes the encoding of a body off it (RFC 2045 section 6). None refuses anything: sql/mail/services/parts.sql decodes in
+// the same way, and says where it does.
 type decoder interface {
 	write(encoded []byte)
 	end() (isValid bool)

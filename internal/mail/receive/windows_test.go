@@ -72,6 +72,7 @@ func startPiped(t *testing.T, connector *receive.Connector) (dial func() *client
 
 // pass lets time pass in the bubble of a test.
 func pass(t testing.TB, duration time.Duration) {
+	t.Helper()
 	select {
 	case <-time.After(duration):
 	case <-t.Context().Done():
@@ -197,7 +198,10 @@ func TestPeerThatTakesNoReplyIsLeft(t *testing.T) {
 			pass(t, 1)
 			synctest.Wait()
 			select {
-			case <-read:
+			case err := <-read:
+				if err == nil {
+					t.Errorf("%s: read on", name)
+				}
 			default:
 				t.Errorf("%s: not left after %v", name, c.want)
 			}

@@ -36,15 +36,15 @@ func (s sleeper) session(conn net.Conn) {
 			return
 		}
 		verb, _, _ := strings.Cut(strings.TrimSpace(line), " ")
-		switch {
-		case verb == s.silentAt:
+		switch verb {
+		case s.silentAt:
 			return
-		case verb == "EHLO":
+		case "EHLO":
 			say("250-host.example\r\n250 STARTTLS")
-		case verb == "STARTTLS":
+		case "STARTTLS":
 			say("220 go ahead")
 			return
-		case verb == "DATA":
+		case "DATA":
 			say("354 go ahead")
 			if !s.take(reader) {
 				return
@@ -124,7 +124,7 @@ func TestHostThatIsSilentIsWaitedFor(t *testing.T) {
 				if c.mode == send.TLSOpportunistic {
 					target.TLS.Mode = send.TLSOff
 				}
-				got := ""
+				var got string
 				connection, err := send.Open(t.Context(), target)
 				if failed, is := errors.AsType[*send.OpenError](err); is {
 					got = outcome([]send.Result{failed.Result})

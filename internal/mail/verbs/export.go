@@ -53,7 +53,7 @@ right READ_CONTENT, and each message stands in the audit.`,
 			}
 			ctx := cmd.Context()
 			return a.WithConnection(ctx, func(conn *pgx.Conn) error {
-				written, leftOut, err := exportEach(a, ctx, conn, cmd.OutOrStdout(), eachNamed(chosen, filter.messages), to)
+				written, leftOut, err := exportEach(ctx, a, conn, cmd.OutOrStdout(), eachNamed(chosen, filter.messages), to)
 				if err != nil {
 					return err
 				}
@@ -99,12 +99,12 @@ func eachNamed(filter mailstore.Filter, messages []int64) []mailstore.Filter {
 
 // exportEach writes what each of the filters chooses. Where there are several, messages that are not there or not suspended are left out:
 // it says why, and gives how many.
-func exportEach(a *verb.App,
-	ctx context.Context, conn *pgx.Conn, out io.Writer, filters []mailstore.Filter, to exportFolder,
+func exportEach(
+	ctx context.Context, a *verb.App, conn *pgx.Conn, out io.Writer, filters []mailstore.Filter, to exportFolder,
 ) (written []exportedMail, leftOut int, err error) {
 	written = []exportedMail{}
 	for _, filter := range filters {
-		more, err := exportMessages(a, ctx, conn, out, filter, to)
+		more, err := exportMessages(ctx, a, conn, out, filter, to)
 		refused, is := errors.AsType[*pgconn.PgError](err)
 		switch {
 		case err == nil:
@@ -120,8 +120,8 @@ func exportEach(a *verb.App,
 }
 
 // exportMessages writes messages into files, and gives what it has written.
-func exportMessages(a *verb.App,
-	ctx context.Context, conn *pgx.Conn, out io.Writer, filter mailstore.Filter, to exportFolder,
+func exportMessages(
+	ctx context.Context, a *verb.App, conn *pgx.Conn, out io.Writer, filter mailstore.Filter, to exportFolder,
 ) ([]exportedMail, error) {
 	written := []exportedMail{}
 	for after := int64(0); ; {

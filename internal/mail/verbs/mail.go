@@ -1,3 +1,4 @@
+// Package verbs is the commands of parley mail: mail configured, sent, read and tracked, and its queues operated.
 package verbs
 
 import (
@@ -16,6 +17,7 @@ import (
 	"github.com/parley-broker/parley/internal/verb"
 )
 
+// New makes the group of commands, with the one that serves among them.
 func New(a *verb.App, serve *cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mail",
@@ -91,7 +93,8 @@ func writeMailChanges(out io.Writer, changes []mailstore.Change) error {
 	table := verb.NewTable(out)
 	fmt.Fprintln(table, "ACTION\tKIND\tNAME\tSETTINGS")
 	for _, change := range changes {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", change.Action, change.Kind, verb.OneLine(change.Name, 0), verb.OneLine(string(change.Settings), 0))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n",
+			change.Action, change.Kind, verb.OneLine(change.Name, 0), verb.OneLine(string(change.Settings), 0))
 	}
 	return table.Flush()
 }

@@ -126,8 +126,10 @@ func writeMailMessages(out io.Writer, found []mailstore.WaitingMessage, page mai
 		if m.Status == "SCHEDULED" {
 			lastError = "at " + verb.Moment(m.NextAttemptAt)
 		}
-		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", m.MessageID, verb.OneLine(m.Queue, 0), m.Status, verb.OneLine(sender, 0),
-			mailRecipients(m.Recipients, m.RecipientCount), m.Size, verb.Moment(&m.ReceivedAt), verb.OrNone(verb.OneLine(verb.OrEmpty(m.Subject), 40)), lastError)
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n",
+			m.MessageID, verb.OneLine(m.Queue, 0), m.Status, verb.OneLine(sender, 0),
+			mailRecipients(m.Recipients, m.RecipientCount), m.Size, verb.Moment(&m.ReceivedAt),
+			verb.OrNone(verb.OneLine(verb.OrEmpty(m.Subject), 40)), lastError)
 	}
 	if err := table.Flush(); err != nil || len(found) < page.Top {
 		return err

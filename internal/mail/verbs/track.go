@@ -152,12 +152,15 @@ func writeEventsAsCSV(out io.Writer, events func(func(mailstore.Event) error) er
 			bytes = strconv.FormatInt(*e.TotalBytes, 10)
 		}
 		return writer.Write([]string{
-			e.DateTime.UTC().Format("2006-01-02T15:04:05.000Z"), verb.OrEmpty(e.ClientIP), verb.OrEmpty(e.ClientHostname), verb.OrEmpty(e.ServerIP),
-			verb.OrEmpty(e.ServerHostname), verb.OrEmpty(e.SourceContext), verb.OrEmpty(e.ConnectorID), e.Source, e.EventID, verb.OrEmpty(e.InternalMessageID),
-			verb.OrEmpty(e.MessageID), verb.OrEmpty(e.NetworkMessageID), strings.Join(e.RecipientAddress, ";"), strings.Join(e.RecipientStatus, ";"),
-			bytes, strconv.Itoa(e.RecipientCount), verb.OrEmpty(e.RelatedRecipient), verb.OrEmpty(e.Reference), verb.OrEmpty(e.MessageSubject),
-			verb.OrEmpty(e.SenderAddress), verb.OrEmpty(e.ReturnPath), verb.OrEmpty(e.MessageInfo), verb.OrEmpty(e.Directionality), verb.OrEmpty(e.OriginalClientIP),
-			verb.OrEmpty(e.OriginalServerIP), verb.OrEmpty(e.CustomData), verb.OrEmpty(e.TrafficType), verb.OrEmpty(e.LogID), verb.OrEmpty(e.SchemaVersion),
+			e.DateTime.UTC().Format("2006-01-02T15:04:05.000Z"),
+			verb.OrEmpty(e.ClientIP), verb.OrEmpty(e.ClientHostname), verb.OrEmpty(e.ServerIP), verb.OrEmpty(e.ServerHostname),
+			verb.OrEmpty(e.SourceContext), verb.OrEmpty(e.ConnectorID), e.Source, e.EventID,
+			verb.OrEmpty(e.InternalMessageID), verb.OrEmpty(e.MessageID), verb.OrEmpty(e.NetworkMessageID),
+			strings.Join(e.RecipientAddress, ";"), strings.Join(e.RecipientStatus, ";"), bytes, strconv.Itoa(e.RecipientCount),
+			verb.OrEmpty(e.RelatedRecipient), verb.OrEmpty(e.Reference), verb.OrEmpty(e.MessageSubject),
+			verb.OrEmpty(e.SenderAddress), verb.OrEmpty(e.ReturnPath), verb.OrEmpty(e.MessageInfo), verb.OrEmpty(e.Directionality),
+			verb.OrEmpty(e.OriginalClientIP), verb.OrEmpty(e.OriginalServerIP), verb.OrEmpty(e.CustomData),
+			verb.OrEmpty(e.TrafficType), verb.OrEmpty(e.LogID), verb.OrEmpty(e.SchemaVersion),
 		})
 	})
 	writer.Flush()

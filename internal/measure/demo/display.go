@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// display returns an Observer for people: for a terminal a few lines that are drawn over, below the notices, for logs and pipes a line a second.
+// display returns an Observer for people: for a terminal a few lines that are drawn over, below the notices, for logs and pipes a
+// line a second.
 func display[P any](out io.Writer, isTerminal bool, line, picture func(P) string) Observer[P] {
 	if isTerminal {
 		return &terminal[P]{out: out, picture: picture}

@@ -1,3 +1,4 @@
+// Package verbs is the commands that measure: benchmarks of the broker, and the demo whose every message is checked.
 package verbs
 
 import (
@@ -24,6 +25,7 @@ type measuring struct {
 	peers []bench.Peer // measured beside Parley; the product itself has none
 }
 
+// NewBench makes parley bench, which measures the peers beside the broker.
 func NewBench(a *verb.App, peers []bench.Peer) *cobra.Command {
 	m := &measuring{a, peers}
 	cmd := &cobra.Command{

@@ -20,6 +20,7 @@ import (
 // errDemoFailed ends the program with exit code 1; the verdict has been printed by then.
 var errDemoFailed = errors.New("the demo found messages lost, duplicated, out of order or changed, or something left behind")
 
+// NewDemo makes parley demo.
 func NewDemo(a *verb.App) *cobra.Command {
 	var config demo.Config
 	var html string

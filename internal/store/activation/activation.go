@@ -239,8 +239,8 @@ func ReportActivation(ctx context.Context, db pgdb.DB, term int64, monitors []Mo
 		running = new(string(text))
 	}
 	err = db.QueryRow(ctx, `
-		select parley._p_report_activation(term => $1::bigint, monitors => $2::text::jsonb, tasks => $3::text::jsonb)`, term, string(about), running).
-		Scan(&leads)
+		select parley._p_report_activation(term => $1::bigint, monitors => $2::text::jsonb, tasks => $3::text::jsonb)`,
+		term, string(about), running).Scan(&leads)
 	if err != nil {
 		return false, pgdb.StatementError(err, "report activation")
 	}

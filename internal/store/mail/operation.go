@@ -116,7 +116,8 @@ func RetryQueues(ctx context.Context, db pgdb.DB, filter Filter, dryRun bool) (i
 // RetryMessages has messages that wait for their next attempt tried now; a queue in RETRY goes on waiting, see [RetryQueues].
 func RetryMessages(ctx context.Context, db pgdb.DB, filter Filter, step Step) (int, error) {
 	return number(ctx, db, "retry messages",
-		"select parley_mail.retry_messages(filter => $1::jsonb, top => $2::integer, dry_run => $3::boolean, queues => false)", filter, step.Top, step.DryRun)
+		"select parley_mail.retry_messages(filter => $1::jsonb, top => $2::integer, dry_run => $3::boolean, queues => false)",
+		filter, step.Top, step.DryRun)
 }
 
 // ResubmitMessages has messages categorized anew.

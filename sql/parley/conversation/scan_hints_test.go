@@ -140,7 +140,7 @@ func TestConversationThatMovesWhileItsRowsArePassedByIsFound(t *testing.T) {
 }
 
 // settle receives until nothing is found any more and requires that nothing is left.
-func settle(b *sqltest.Broker, t *testing.T) (bodies []string) {
+func settle(t *testing.T, b *sqltest.Broker) (bodies []string) {
 	t.Helper()
 	for {
 		got := b.Bodies("Answering")
@@ -190,7 +190,7 @@ func TestNothingOfALargeLockedGroupIsForgotten(t *testing.T) {
 	b.Find(3)
 	holder.Rollback()
 	b.Send(left, sqltest.Request, "100")
-	got := settle(b, t)
+	got := settle(t, b)
 	if len(got) != 252 {
 		t.Fatalf("received %d messages", len(got))
 	}
@@ -241,7 +241,7 @@ func TestConversationThatMovesWhileItsHintIsReadIsFound(t *testing.T) {
 		t.Errorf("received %d of the conversation that has moved: %q", len(got), got)
 	}
 	holder.Rollback()
-	settle(b, t)
+	settle(t, b)
 }
 
 // A reader that names one conversation must not lock another one that a hint names.

@@ -1,9 +1,9 @@
 // Package link carries batches and fragments between servers: a [Link] dials an address and is a transport.Deliverer, a [Server] listens
 // and hands what comes to a transport.Deliverer of its own.
 //
-// Terms. A connection is a socket with one stream of frames on it, in the roles that docs/reference/protocol.md gives the two ends: the dialling end
-// asks, the accepting end answers. Servers that speak in both directions have two. A question is a batch or a fragment, from when it is
-// sent until its answer is there. The window is how many bytes of questions the accepting end lets be open at once.
+// Terms. A connection is a socket with one stream of frames on it, in the roles that docs/reference/protocol.md gives the two ends: the
+// dialling end asks, the accepting end answers. Servers that speak in both directions have two. A question is a batch or a fragment, from
+// when it is sent until its answer is there. The window is how many bytes of questions the accepting end lets be open at once.
 //
 // Owner of the truth: neither end of a link. A Link never makes up a result: what it returns has come as the answer to just this question,
 // over the connection on which it was asked, and has passed the checks of package wire. Any other event (a cut, a stall, a peer that speaks

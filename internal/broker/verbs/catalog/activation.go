@@ -56,7 +56,8 @@ func writeActivations(out io.Writer, activations []activationstore.ExternalActiv
 		if activation.URL != nil {
 			what = *activation.URL
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d to %d\t%d\t%s\n", verb.OneLine(activation.Queue, 0), activation.Kind, verb.OnOff(activation.IsEnabled),
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d to %d\t%d\t%s\n",
+			verb.OneLine(activation.Queue, 0), activation.Kind, verb.OnOff(activation.IsEnabled),
 			activation.MinInstances, activation.MaxInstances, activation.Failing, verb.OneLine(what, 100))
 	}
 	return table.Flush()

@@ -72,7 +72,8 @@ func newQueueSettingsCommand(a *verb.App, name string) *cobra.Command {
 				})
 			}
 			if settings == (operate.QueueSettings{}) {
-				return verb.ExitWith(fmt.Errorf("nothing to alter in queue %s; parley queue alter --help lists the settings", args[0]), verb.ExitUsage)
+				err := fmt.Errorf("nothing to alter in queue %s; parley queue alter --help lists the settings", args[0])
+				return verb.ExitWith(err, verb.ExitUsage)
 			}
 			return changeObject(a, cmd, objectChange{"queue", args[0], "altered"}, func(ctx context.Context, conn *pgx.Conn) error {
 				return operate.AlterQueue(ctx, conn, args[0], settings)

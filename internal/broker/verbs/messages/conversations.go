@@ -101,7 +101,8 @@ func writeEndpoints(out io.Writer, endpoints []operate.Endpoint, limit int) erro
 		}
 		fmt.Fprintf(table, "%s\t%s %s\t%s\t%s\t%s\t%s\t%s\t%d\n",
 			e.ConversationHandle, e.State, strings.ToLower(e.StateDesc), verb.Moment(e.StateSince), side,
-			verb.OrNone(verb.OneLine(e.ServiceName, 0)), verb.OneLine(e.FarService, 0), verb.OrNone(verb.OneLine(e.ServiceContractName, 0)), e.Priority)
+			verb.OrNone(verb.OneLine(e.ServiceName, 0)), verb.OneLine(e.FarService, 0),
+			verb.OrNone(verb.OneLine(e.ServiceContractName, 0)), e.Priority)
 	}
 	if err := table.Flush(); err != nil {
 		return err

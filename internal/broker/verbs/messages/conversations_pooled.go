@@ -32,8 +32,8 @@ func writePooled(out io.Writer, pooled []operate.PooledConversation, limit int) 
 			key = strconv.Quote(*c.Key)
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n",
-			c.ConversationHandle, c.State, verb.OneLine(c.FromService, 0), verb.OneLine(c.ToService, 0), verb.OneLine(c.Contract, 0), verb.OneLine(key, 0),
-			c.Messages, verb.Moment(&c.BegunAt), verb.Moment(&c.RetireAt))
+			c.ConversationHandle, c.State, verb.OneLine(c.FromService, 0), verb.OneLine(c.ToService, 0),
+			verb.OneLine(c.Contract, 0), verb.OneLine(key, 0), c.Messages, verb.Moment(&c.BegunAt), verb.Moment(&c.RetireAt))
 	}
 	if err := table.Flush(); err != nil {
 		return err

@@ -81,7 +81,8 @@ func writeDelayed(out io.Writer, delayed []operate.DelayedMessage) error {
 			handle, to, kind = d.ConversationHandle.String(), *d.FarService, *d.MessageType
 		}
 		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n",
-			d.DelayedID, verb.Moment(&d.DueAt), verb.OneLine(d.Queue, 0), handle, verb.OneLine(to, 0), verb.OneLine(kind, 0), bodyCell(d.Body, bodyText, 40))
+			d.DelayedID, verb.Moment(&d.DueAt), verb.OneLine(d.Queue, 0), handle,
+			verb.OneLine(to, 0), verb.OneLine(kind, 0), bodyCell(d.Body, bodyText, 40))
 	}
 	return table.Flush()
 }

@@ -89,9 +89,11 @@ func writeFailedMessages(out io.Writer, found []shownFailedMessage, filter opera
 		key := verb.OrNone(verb.OneLine(verb.OrEmpty(m.Key), verb.BodyWidth))
 		failure := poisonError(operate.PoisonConversation{Error: m.Error, SQLState: m.SQLState}, verb.BodyWidth)
 		if filter.Failing {
-			fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\t%s\n", verb.OneLine(m.Queue, 0), m.MessageID, key, verb.Moment(m.ErrorTime), verb.Moment(m.RetryAt), failure)
+			fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\t%s\n",
+				verb.OneLine(m.Queue, 0), m.MessageID, key, verb.Moment(m.ErrorTime), verb.Moment(m.RetryAt), failure)
 		} else {
-			fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%d\t%s\t%s\n", verb.OneLine(m.Queue, 0), m.MessageID, key, verb.Moment(m.SetAsideSince), m.Rollbacks,
+			fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%d\t%s\t%s\n",
+				verb.OneLine(m.Queue, 0), m.MessageID, key, verb.Moment(m.SetAsideSince), m.Rollbacks,
 				bodyCell(m.FailedMessage.Body, way, verb.BodyWidth), failure)
 		}
 	}

@@ -48,7 +48,7 @@ A body that is text (UTF-8, or UTF-16 with a byte-order mark) is shown as text, 
 				return err
 			}
 			defer verb.CloseConnection(ctx, conn)
-			return receive(a, ctx, cmd, conn, args[0], options, flags)
+			return receive(ctx, a, cmd, conn, args[0], options, flags)
 		},
 	}
 	set := cmd.Flags()
@@ -101,8 +101,8 @@ func (f receiveFlags) options() ([]parley.ReceiveOption, error) {
 }
 
 // receive commits only what was printed.
-func receive(a *verb.App,
-	ctx context.Context, cmd *cobra.Command, conn *pgx.Conn, queue string, options []parley.ReceiveOption, flags receiveFlags,
+func receive(
+	ctx context.Context, a *verb.App, cmd *cobra.Command, conn *pgx.Conn, queue string, options []parley.ReceiveOption, flags receiveFlags,
 ) error {
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		messages, err := parley.Receive(ctx, tx, queue, options...)

@@ -25,8 +25,8 @@ type takeLoop struct {
 	way     string
 }
 
-// keepTaking takes, prints and commits until ctx ends, or nothing came within the timeout. When the connection is lost it connects anew: what
-// was printed and not committed then comes again.
+// keepTaking takes, prints and commits until ctx ends, or nothing came within the timeout. When the connection is lost it connects anew:
+// what was printed and not committed then comes again.
 func keepTaking(ctx context.Context, a *verb.App, conn *pgx.Conn, out io.Writer, loop takeLoop) error {
 	defer func() { verb.CloseConnection(ctx, conn) }()
 	for waited := time.Now(); ; {

@@ -198,7 +198,8 @@ func callPeer(a *verb.App, cmd *cobra.Command, f *pairFlags, address string) err
 	if called := "tcp://" + address; key.Offer.Address == "" {
 		key.Offer.Address = called
 	} else if key.Offer.Address != called {
-		f.asker.Printf("It was called at %s, and says that it is reached at %s: that is what counts.\n", called, verb.OneLine(key.Offer.Address, 0))
+		f.asker.Printf("It was called at %s, and says that it is reached at %s: that is what counts.\n",
+			called, verb.OneLine(key.Offer.Address, 0))
 	}
 	if err := f.ask(cmd.Context()); err != nil {
 		return err

@@ -79,7 +79,7 @@ func acceptPeer(a *verb.App, cmd *cobra.Command, f *pairFlags) error {
 		_ = truststore.ClosePairing(ctx, conn, open)
 	}()
 	f.asker.Printf("Waiting for the other side to call: parley pair %s\n", whereToCall(ctx, conn))
-	request, err := awaitRequest(ctx, a, conn, f, open)
+	request, err := awaitRequest(ctx, conn, f, open)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("nobody was paired with within %s", f.validFor)
 	}
@@ -101,7 +101,7 @@ func acceptPeer(a *verb.App, cmd *cobra.Command, f *pairFlags) error {
 }
 
 // awaitRequest asks people about each caller, until one is trusted.
-func awaitRequest(ctx context.Context, a *verb.App, conn *pgx.Conn, f *pairFlags, open parley.UUID) (r truststore.PairingRequest, err error) {
+func awaitRequest(ctx context.Context, conn *pgx.Conn, f *pairFlags, open parley.UUID) (r truststore.PairingRequest, err error) {
 	asked := map[parley.UUID]bool{}
 	poll := time.NewTicker(acceptPoll)
 	defer poll.Stop()

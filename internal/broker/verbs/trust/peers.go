@@ -67,7 +67,8 @@ func writePeers(out io.Writer, peers []truststore.Peer) error {
 		for _, f := range p.Fingerprints {
 			fingerprints = append(fingerprints, f[:16]+"…")
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", verb.OneLine(p.Name, 40), p.State, verb.OrNone(verb.OrEmpty(p.Role)), verb.OrNone(verb.OrEmpty(p.Address)),
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n",
+			verb.OneLine(p.Name, 40), p.State, verb.OrNone(verb.OrEmpty(p.Role)), verb.OrNone(verb.OrEmpty(p.Address)),
 			verb.Moment(p.NotAfter), verb.OrNone(strings.Join(fingerprints, " ")))
 	}
 	return table.Flush()
