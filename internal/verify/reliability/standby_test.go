@@ -46,11 +46,16 @@ func TestNothingIsReliedOnWhoseWaitForAStandbyWasCutShort(t *testing.T) {
 			}
 		}
 	}
-	// waiting waits until a session waits for the standby.
-	waiting := func() {
+	// waiting waits until the session of a piece of work waits for the standby.
+	waiting := func(work chan error) {
 		t.Helper()
 		for isWaiting := false; !isWaiting; {
 			pause(10 * time.Millisecond)
+			select {
+			case err := <-work:
+				t.Fatalf("it ended without a wait for the standby: %v", err)
+			default:
+			}
 			err := admin.QueryRow(ctx, "select count(*) > 0 from pg_stat_activity where wait_event = 'SyncRep' and application_name = 'parley promise'").
 				Scan(&isWaiting)
 			if err != nil {
@@ -83,14 +88,14 @@ func TestNothingIsReliedOnWhoseWaitForAStandbyWasCutShort(t *testing.T) {
 
 	standby("nobody")
 	made := do("insert into promise values (1)")
-	waiting()
+	waiting(made)
 	exec("select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'")
 	if err := parleytest.Receive(t, made, "the insert whose wait was cut short"); !errors.Is(err, durable.ErrUnreplicated) {
 		t.Fatalf("the wait was cut short, and that counts as %v", err)
 	}
 	// It can be seen, and a transaction that only reads does not wait; still no client may get its answer.
 	seen := do("select made from promise where made = 1")
-	waiting()
+	waiting(seen)
 	select {
 	case err := <-seen:
 		t.Fatalf("what may be lost was relied on: %v", err)

@@ -52,16 +52,15 @@ categorized anew; suspending and retrying leave it alone.
 Errors: PM010, PM014.';
 
 create function parley_mail._p_operate_and_record(
-  caller parley.caller, operation text, filter jsonb, top integer, dry_run boolean, reason text default null
+  caller oid, operation text, filter jsonb, top integer, dry_run boolean, reason text default null
 ) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_caller oid := parley.caller_role(caller);
   v_messages integer;
 begin
-  found := parley_mail._p_require(v_caller, 'OPERATE');
+  found := parley_mail._p_require(caller, 'OPERATE');
   found := parley_mail._p_require_top(top);
   if dry_run is not false then
     return (select count(*) from parley_mail._p_matching(filter, operation, null) as w);
@@ -69,9 +68,9 @@ begin
   if operation = 'resubmit' then
     found := parley_mail._p_require_resubmission();
   end if;
-  v_messages := parley_mail._p_operate(v_caller, operation, filter, top, reason);
+  v_messages := parley_mail._p_operate(caller, operation, filter, top, reason);
   perform parley_mail._p_record_audit(
-    v_caller, operation || ' messages', filter::text,
+    caller, operation || ' messages', filter::text,
     jsonb_build_object('messages', v_messages)
       || case operation when 'suspend' then jsonb_build_object('reason', reason) else '{}' end
   );
@@ -79,7 +78,7 @@ begin
 end
 $$;
 
-comment on function parley_mail._p_operate_and_record(parley.caller, text, jsonb, integer, boolean, text) is
+comment on function parley_mail._p_operate_and_record(oid, text, jsonb, integer, boolean, text) is
 'Has an operator, who has to be allowed to, suspend, resume or resubmit messages, and records it; gives how many. With
 dry_run it counts all that match.
 Errors: PM001, PM010, PM014.';
@@ -91,7 +90,7 @@ create function parley_mail.suspend_messages(
 language sql security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select parley_mail._p_operate_and_record(caller, 'suspend', filter, top, dry_run, reason)
+  select parley_mail._p_operate_and_record(parley.caller_role(caller), 'suspend', filter, top, dry_run, reason)
 $$;
 
 comment on function parley_mail.suspend_messages(jsonb, text, integer, boolean, parley.caller) is
@@ -109,7 +108,7 @@ create function parley_mail.resume_messages(
 language sql security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select parley_mail._p_operate_and_record(caller, 'resume', filter, top, dry_run)
+  select parley_mail._p_operate_and_record(parley.caller_role(caller), 'resume', filter, top, dry_run)
 $$;
 
 comment on function parley_mail.resume_messages(jsonb, integer, boolean, parley.caller) is
@@ -127,7 +126,7 @@ create function parley_mail.resubmit_messages(
 language sql security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select parley_mail._p_operate_and_record(caller, 'resubmit', filter, top, dry_run)
+  select parley_mail._p_operate_and_record(parley.caller_role(caller), 'resubmit', filter, top, dry_run)
 $$;
 
 comment on function parley_mail.resubmit_messages(jsonb, integer, boolean, parley.caller) is
