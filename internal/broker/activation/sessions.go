@@ -56,6 +56,9 @@ type sessions struct {
 	noCheck bool
 }
 
+// trusted is how long a session may have been idle to be used without a question whether it is still there.
+const trusted = time.Second
+
 func newSessions(config Config) *sessions {
 	return &sessions{config: config, places: make(chan struct{}, config.SessionsMax)}
 }
@@ -67,8 +70,12 @@ func (s *sessions) take(ctx context.Context, q Queue) (*session, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if warm := s.takeIdle(q); warm != nil {
-		return warm, nil
+	for warm := s.takeIdle(q); warm != nil; warm = s.takeIdle(q) {
+		// The server may have ended a session that was idle for long: idle_session_timeout is the owner's here.
+		if time.Since(warm.since) < trusted || warm.conn.Ping(ctx) == nil {
+			return warm, nil
+		}
+		warm.close()
 	}
 	fresh, err := s.connect(ctx, q.ExecuteAs)
 	if err != nil {

@@ -178,6 +178,7 @@ declare
   v_suspended parley_flow._p_suspended;
   v_page bigint[];
   v_resumed integer := 0;
+  v_now constant timestamptz := clock_timestamp();
 begin
   found := parley_flow._p_require_operator(v_caller);
   found := parley_flow._p_require_filter(filter);
@@ -195,7 +196,7 @@ begin
       if dry_run is not false then
         v_resumed := v_resumed + 1;
       elsif parley_flow._p_resume_one(
-        v_caller, v_suspended, clock_timestamp() + v_resumed::double precision / rate * interval '1 second'
+        v_caller, v_suspended, v_now + v_resumed::double precision / rate * interval '1 second'
       ) then
         v_resumed := v_resumed + 1;
       end if;

@@ -28,7 +28,8 @@ const withKey = `{"ordered": true, "order_key": "urn:p#Key", "retry_policy": "tw
 func TestFailingHeadHoldsUpItsKeyOnly(t *testing.T) {
 	t.Parallel()
 	f := sqltest.NewFlow(t)
-	ordered(f, withKey+`}`)
+	f.Exec(`select parley_flow.apply('{"retry policy": {"late": {"count": 2, "interval": "1 hour", "jitter": 0}}}')`)
+	ordered(f, `{"ordered": true, "order_key": "urn:p#Key", "retry_policy": "late"}`)
 	a1, a2 := publishKey(f, "a"), publishKey(f, "a")
 	b1 := publishKey(f, "b")
 	var heads []sqltest.ClaimedFlow
