@@ -3,6 +3,8 @@
 create function parley._p_procedure_call(name text) returns text
 language sql stable
 set search_path = pg_catalog, pg_temp
+-- The daemon and the reader compare it, and their sessions may differ in this.
+set quote_all_identifiers = off
 as $$
   select format('%I.%I()', n.nspname, p.proname)
   from pg_proc as p

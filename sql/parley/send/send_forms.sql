@@ -236,8 +236,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies, trace_context)
-  values ($1, $2, $3, $4);
+  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies, trace_context) select $1, $2, $3, $4;
 end
 $$;
 
