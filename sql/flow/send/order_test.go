@@ -22,8 +22,6 @@ func publishKey(f sqltest.Flow, key string) int64 {
 	return sqltest.Value[int64](f.Session, "select parley_flow.publish('x', jsonb_build_object('urn:p#Key', $1::text), 'line')", key)
 }
 
-const withKey = `{"ordered": true, "order_key": "urn:p#Key", "retry_policy": "twice"`
-
 // A failing head holds up its key only: other keys go on, and what comes later stands behind it.
 func TestFailingHeadHoldsUpItsKeyOnly(t *testing.T) {
 	t.Parallel()
