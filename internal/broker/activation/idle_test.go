@@ -2,6 +2,7 @@ package activation_test
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -53,6 +54,26 @@ func TestAThousandIdleQueuesCostAFewStatements(t *testing.T) {
 	}
 	b.send(1, 3)
 	b.awaitDone(3)
+}
+
+// The owner's idle_session_timeout, or an administrator, may end sessions that wait for work: the next reader gets another, and has not failed.
+func TestASessionThatEndedWhileItWasIdleFailsNoReader(t *testing.T) {
+	t.Parallel()
+	b := newFixture(t)
+	b.activate(1)
+	b.start(activation.Config{})
+	b.send(1, 1)
+	b.awaitDone(1)
+	b.awaitReaders(0)
+	const sessions = "from pg_stat_activity where datname = current_database() and application_name = 'parley reader'"
+	b.await("select count(*) > 0 and bool_and(clock_timestamp() - state_change > interval '2 s') " + sessions)
+	b.exec("do $$ begin perform pg_terminate_backend(pid) " + sessions + "; end $$")
+	b.await("select count(*) = 0 " + sessions)
+	b.send(2, 2)
+	b.awaitDone(2)
+	if strings.Contains(b.log.String(), "activation aborted") {
+		t.Errorf("a reader failed:\n%s", b.log)
+	}
 }
 
 // counter counts the statements of the connections that it traces.

@@ -71,8 +71,7 @@ func (s *sessions) take(ctx context.Context, q Queue) (*session, error) {
 		return nil, context.Cause(ctx)
 	}
 	for warm := s.takeIdle(q); warm != nil; warm = s.takeIdle(q) {
-		// The server may have ended a session that was idle for long: idle_session_timeout is the owner's here.
-		if time.Since(warm.since) < trusted || warm.conn.Ping(ctx) == nil {
+		if warm.isThere(ctx) {
 			return warm, nil
 		}
 		warm.close()
@@ -83,6 +82,17 @@ func (s *sessions) take(ctx context.Context, q Queue) (*session, error) {
 		return nil, err
 	}
 	return fresh, nil
+}
+
+// isThere asks a session that was idle for long whether it is still there. The server may have ended it: its
+// idle_session_timeout is the owner's.
+func (s *session) isThere(ctx context.Context) bool {
+	if time.Since(s.since) < trusted {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	return s.conn.Ping(ctx) == nil
 }
 
 // takeIdle prefers a session that served the same queue, then the one used last. It takes none of another role's where that may be another
