@@ -1,0 +1,105 @@
+package adapter
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// ErrNotPermitted is the error of definitions that name something which the operator of the node does not let them reach.
+var ErrNotPermitted = errors.New("not permitted by the operator of this node")
+
+// Permission lists the folders, addresses and secrets that definitions may name: whoever may write definitions is not whoever runs the
+// node. The zero value permits nothing.
+type Permission struct {
+	Folders []string // absolute; with all below them
+	Listen  []string // host:port, where host or port may be *
+	Connect []string // host:port, where host or port may be *; * stands for hosts with public addresses only
+	Secrets []string // references, env:NAME, file:/path, command:/path; * at the end stands for anything
+}
+
+// CheckListen returns an error unless a port may be opened at address, host:port.
+func (p Permission) CheckListen(address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("the address %q is not host:port: %w", address, err)
+	}
+	for _, permitted := range p.Listen {
+		h, po, err := net.SplitHostPort(permitted)
+		if err == nil && (h == "*" || h == host) && (po == "*" || po == port) {
+			return nil
+		}
+	}
+	return fmt.Errorf("listening on %s is %w; permit it with --allow-listen %s", address, ErrNotPermitted, address)
+}
+
+// CheckConnect returns an error unless a connection to host:port may be made. public says that only public addresses may be dialled:
+// the host is not named by the operator.
+func (p Permission) CheckConnect(address string) (public bool, err error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return false, fmt.Errorf("the address %q is not host:port: %w", address, err)
+	}
+	anyHost := false
+	for _, permitted := range p.Connect {
+		h, po, err := net.SplitHostPort(permitted)
+		if err != nil || po != "*" && po != port {
+			continue
+		}
+		if strings.EqualFold(h, host) {
+			return false, nil
+		}
+		anyHost = anyHost || h == "*"
+	}
+	if !anyHost {
+		return false, fmt.Errorf("connecting to %s is %w; permit it with --allow-connect %s", address, ErrNotPermitted, address)
+	}
+	if at, err := netip.ParseAddr(host); err == nil && !IsPublic(at) {
+		return false, fmt.Errorf("connecting to %s, which is no public address, is %w; name it with --allow-connect %s",
+			address, ErrNotPermitted, address)
+	}
+	return true, nil
+}
+
+// IsPublic says whether an address belongs to no private network, link or machine.
+func IsPublic(at netip.Addr) bool {
+	at = at.Unmap()
+	return at.IsGlobalUnicast() && !at.IsPrivate() && !sharedAddresses.Contains(at)
+}
+
+// sharedAddresses are those that providers share between customers, RFC 6598.
+var sharedAddresses = netip.MustParsePrefix("100.64.0.0/10")
+
+// CheckFolder returns an error unless files in a folder may be read and written.
+func (p Permission) CheckFolder(folder string) error {
+	clean := filepath.Clean(folder)
+	if !filepath.IsAbs(clean) {
+		return fmt.Errorf("the folder %q is not an absolute path", folder)
+	}
+	within := func(permitted string) bool {
+		rest, err := filepath.Rel(filepath.Clean(permitted), clean)
+		return err == nil && filepath.IsLocal(rest)
+	}
+	if !slices.ContainsFunc(p.Folders, within) {
+		return fmt.Errorf("the folder %s is %w; permit it with --allow-folder %s", clean, ErrNotPermitted, clean)
+	}
+	return nil
+}
+
+// CheckSecret returns an error unless the value of a reference may be read.
+func (p Permission) CheckSecret(reference string) error {
+	if kind, path, found := strings.Cut(reference, ":"); found && kind != "env" && filepath.Clean(path) != path {
+		return fmt.Errorf("the secret %s is %w: write its path without ., .. and double slashes", reference, ErrNotPermitted)
+	}
+	for _, permitted := range p.Secrets {
+		prefix, isPrefix := strings.CutSuffix(permitted, "*")
+		if reference == permitted || isPrefix && prefix != "" && strings.HasPrefix(reference, prefix) {
+			return nil
+		}
+	}
+	return fmt.Errorf("the secret %s is %w; permit it with --allow-secret %s", reference, ErrNotPermitted, reference)
+}
