@@ -19,6 +19,8 @@ from (values
   ('receive.charset', 'receive', null, 'The bytes are not of the charset that was declared.',
     'Set the charset of the location, or have the sender declare it.'),
   ('receive.empty', 'receive', null, 'The source was empty.', 'Have the location pass or remove what is empty.'),
+  ('receive.incomplete', 'receive', null, 'The source ended before, or after, the size that it had when it was found.',
+    'Have the sender write it whole, under another name first, and send it again.'),
   ('receive.too-large', 'receive', null, 'The message is larger than the location allows.',
     'Raise the limit of the location, or have the sender split it.'),
   ('receive.unauthenticated', 'receive', null, 'Its sender could not be identified.',

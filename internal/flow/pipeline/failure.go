@@ -1,0 +1,38 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/parley-broker/parley/internal/flow/adapter"
+	"github.com/parley-broker/parley/internal/flow/fault"
+)
+
+// Codes of parley_flow.failure_codes that pipelines give.
+const (
+	codePipeline    = "receive.pipeline"
+	codeDisassemble = "receive.disassemble"
+	codeRecord      = "receive.record"
+	codeValidate    = "receive.validate"
+	codeCharset     = "receive.charset"
+	codeEmpty       = "receive.empty"
+	codeTooLarge    = "receive.too-large"
+	codeIncomplete  = "receive.incomplete"
+	codeSend        = "send.pipeline"
+)
+
+// failed makes a failure that no other try helps, of what a component refused.
+func failed(code, component string, err error) error {
+	if f, is := errors.AsType[*adapter.Failure](err); is {
+		return f
+	}
+	if component != "" {
+		err = fmt.Errorf("%s: %w", component, err)
+	}
+	return &adapter.Failure{Code: code, Err: err, Permanent: true}
+}
+
+// refusal is a failure without a place.
+func refusal(code, component, message, remedy string) error {
+	return failed(code, component, &fault.Fault{Message: message, Remedy: remedy})
+}
