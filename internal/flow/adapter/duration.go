@@ -32,3 +32,18 @@ func (d *Duration) UnmarshalJSON(data []byte) error {
 	*d = Duration(value * float64(length))
 	return nil
 }
+
+// String gives a duration as it is written: the longest unit in which it is a whole number.
+func (d Duration) String() string {
+	for _, unit := range []string{"day", "hour", "minute", "second", "millisecond"} {
+		length := Duration(units[unit])
+		if d%length != 0 || d == 0 && unit != "second" {
+			continue
+		}
+		if d == length {
+			return "1 " + unit
+		}
+		return fmt.Sprintf("%d %ss", d/length, unit)
+	}
+	return strconv.FormatFloat(float64(d)/float64(time.Millisecond), 'f', -1, 64) + " milliseconds"
+}

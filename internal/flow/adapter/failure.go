@@ -6,7 +6,7 @@ import (
 )
 
 // Failure is an error that says what should follow it.
-type Failure struct {
+type Failure struct { //nolint:errname // the field of integration calls it a failure
 	// Code is one of parley_flow.failure_codes, or begins with x-.
 	Code string
 	Err  error

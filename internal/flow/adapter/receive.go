@@ -44,7 +44,10 @@ type Input struct {
 	Open func(ctx context.Context) (io.ReadCloser, error)
 	// Size is the number of bytes of what Open gives, or -1 where it is not known. A body that ends earlier or later is an error of the
 	// input: its source has changed.
-	Size        int64
+	Size int64
+	// Failure is set where the receiver itself finds the input bad, such as an empty file: the input does not go through the pipeline, and
+	// is suspended, or routed as failed, for this reason.
+	Failure     *Failure
 	ContentType string // a media type, empty where the adapter is not told
 	Charset     string // empty where the adapter is not told
 	MessageType string // empty unless the source says it
