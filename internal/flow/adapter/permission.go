@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/parley-broker/parley/internal/publicdial"
 )
 
 // ErrNotPermitted is the error of definitions that name something which the operator of the node does not let them reach.
@@ -58,21 +60,12 @@ func (p Permission) CheckConnect(address string) (public bool, err error) {
 	if !anyHost {
 		return false, fmt.Errorf("connecting to %s is %w; permit it with --allow-connect %s", address, ErrNotPermitted, address)
 	}
-	if at, err := netip.ParseAddr(host); err == nil && !IsPublic(at) {
+	if at, err := netip.ParseAddr(host); err == nil && !publicdial.IsPublic(at) {
 		return false, fmt.Errorf("connecting to %s, which is no public address, is %w; name it with --allow-connect %s",
 			address, ErrNotPermitted, address)
 	}
 	return true, nil
 }
-
-// IsPublic says whether an address belongs to no private network, link or machine.
-func IsPublic(at netip.Addr) bool {
-	at = at.Unmap()
-	return at.IsGlobalUnicast() && !at.IsPrivate() && !sharedAddresses.Contains(at)
-}
-
-// sharedAddresses are those that providers share between customers, RFC 6598.
-var sharedAddresses = netip.MustParsePrefix("100.64.0.0/10")
 
 // CheckFolder returns an error unless files in a folder may be read and written.
 func (p Permission) CheckFolder(folder string) error {
