@@ -25,23 +25,30 @@ var kinds = []string{
 }
 
 // Write writes definitions as parley_flow.export gives them as YAML, which [Read] takes back.
-func Write(exported json.RawMessage) ([]byte, error) {
-	document, err := readExported(exported)
+func Write(exported json.RawMessage) ([]byte, error) { return WriteWith(exported, nil) }
+
+// WriteWith writes definitions that use variables, and the variables with their values; nil says that a value has to be given elsewhere.
+// All else that reads like a reference to a variable is written so that it stands for itself.
+func WriteWith(exported json.RawMessage, variables map[string]any) ([]byte, error) {
+	document, err := readExported(exported, variables)
 	if err != nil {
 		return nil, err
 	}
-	return writeYAML(document)
+	return writeYAML(document, variables)
 }
 
 // WriteEach writes a file for each kind.
-func WriteEach(exported json.RawMessage) ([]File, error) {
-	document, err := readExported(exported)
+func WriteEach(exported json.RawMessage) ([]File, error) { return WriteEachWith(exported, nil) }
+
+// WriteEachWith writes a file for each kind, and one for the variables.
+func WriteEachWith(exported json.RawMessage, variables map[string]any) ([]File, error) {
+	document, err := readExported(exported, variables)
 	if err != nil {
 		return nil, err
 	}
 	files := []File{}
 	for _, kind := range document.members {
-		written, err := writeYAML(&value{kind: isObject, members: []member{kind}})
+		written, err := writeYAML(&value{kind: isObject, members: []member{kind}}, variables)
 		if err != nil {
 			return nil, err
 		}
@@ -50,9 +57,18 @@ func WriteEach(exported json.RawMessage) ([]File, error) {
 	return files, nil
 }
 
-func readExported(exported json.RawMessage) (*value, error) {
+func readExported(exported json.RawMessage, variables map[string]any) (*value, error) {
 	faults := &faultList{}
 	documents := readJSON("export", exported, faults)
+	if len(variables) > 0 && len(documents) > 0 {
+		values, err := json.Marshal(variables)
+		if err != nil {
+			return nil, fmt.Errorf("write the values of variables: %w", err)
+		}
+		if given := readJSON("variables", values, faults); len(given) > 0 {
+			documents[0].add(member{name: variablesSection, value: given[0]})
+		}
+	}
 	if len(faults.faults) > 0 {
 		return nil, faults.faults
 	}
@@ -64,11 +80,11 @@ func readExported(exported json.RawMessage) (*value, error) {
 	return document, nil
 }
 
-func writeYAML(document *value) ([]byte, error) {
+func writeYAML(document *value, variables map[string]any) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)
-	err := encoder.Encode(document.node())
+	err := encoder.Encode(document.node(variables))
 	if err == nil {
 		err = encoder.Close()
 	}
@@ -81,7 +97,7 @@ func writeYAML(document *value) ([]byte, error) {
 // plain is a text that needs no quotes, whatever reads it.
 var plain = regexp.MustCompile(`^[A-Za-z/][A-Za-z0-9_./*-]*( [A-Za-z0-9_./*-]+)*$`)
 
-func (v *value) node() *yaml.Node {
+func (v *value) node(variables map[string]any) *yaml.Node {
 	switch v.kind {
 	case isNull:
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}
@@ -90,17 +106,22 @@ func (v *value) node() *yaml.Node {
 	case isNumber:
 		return &yaml.Node{Kind: yaml.ScalarNode, Value: v.text}
 	case isText:
-		return textNode(reference.ReplaceAllString(v.text, "$$$0"))
+		return textNode(reference.ReplaceAllStringFunc(v.text, func(found string) string {
+			if _, isVariable := variables[found[2:len(found)-1]]; isVariable && !strings.HasPrefix(found, "$$") {
+				return found
+			}
+			return "$" + found
+		}))
 	case isList:
 		list := &yaml.Node{Kind: yaml.SequenceNode}
 		for _, item := range v.items {
-			list.Content = append(list.Content, item.node())
+			list.Content = append(list.Content, item.node(variables))
 		}
 		return list
 	default: // isObject
 		object := &yaml.Node{Kind: yaml.MappingNode}
 		for _, m := range v.members {
-			object.Content = append(object.Content, textNode(m.name), m.value.node())
+			object.Content = append(object.Content, textNode(m.name), m.value.node(variables))
 		}
 		return object
 	}

@@ -26,8 +26,9 @@ func New(a *verb.App) *cobra.Command {
 		Use:   "flow",
 		Short: "Integration: take files apart, define ports, operate what runs",
 	}
-	cmd.AddCommand(newDisassembleCommand(env), newAssembleCommand(env), newApplyCommand(env), newExportCommand(env), newSchemaCommand(env),
-		newPortsCommand(env), newLocationsCommand(env), newMessagesCommand(env), newSuspendedCommand(env), newFailuresCommand(env),
+	cmd.AddCommand(newDisassembleCommand(env), newAssembleCommand(env), newApplyCommand(env), newExportCommand(env), newImportCommand(env),
+		newSchemaCommand(env), newPortsCommand(env), newLocationsCommand(env), newMessagesCommand(env), newSuspendedCommand(env),
+		newFailuresCommand(env),
 		newSubscriptionsCommand(env), newTrackCommand(env), newPublishCommand(env))
 	for _, s := range stateVerbs {
 		cmd.AddCommand(newStateCommand(env, s))
