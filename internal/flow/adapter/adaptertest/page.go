@@ -1,0 +1,75 @@
+package adaptertest
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/parley-broker/parley/internal/flow/adapter"
+)
+
+// page is where adapters are described, seen from the folder of an adapter.
+const page = "../../../../docs/flow/adapters.md"
+
+// words are how the page calls the directions.
+var words = map[adapter.Direction]string{adapter.Receive: "in", adapter.Send: "out"}
+
+// CheckPage holds the page of adapters against the code: the row of an adapter and direction has the guarantee and the key of the kind, and
+// the table of its section, ## NAME in or out, has the settings with their defaults, and the secrets.
+func CheckPage(t *testing.T, kind adapter.Kind, direction adapter.Direction, defaults any, secrets ...string) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := "| `" + kind.Name + "` " + words[direction] + " | " + kind.Guarantee[direction] + " | " + kind.Key[direction] + " |"
+	if !strings.Contains(string(text), "\n"+row+"\n") {
+		t.Errorf("docs/flow/adapters.md has no row\n%s", row)
+	}
+	heading := fmt.Sprintf("\n## %s %s\n", kind.Name, words[direction])
+	_, section, found := strings.Cut(string(text), heading)
+	if !found {
+		t.Fatalf("docs/flow/adapters.md has no section %s", heading)
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	got := settingRows(section)
+	var want []string
+	value := reflect.Indirect(reflect.ValueOf(defaults))
+	for field, v := range value.Fields() {
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); slices.Contains(adapter.SettingNames(defaults), name) {
+			want = append(want, name+" | "+shown(v))
+		}
+	}
+	for _, name := range secrets {
+		want = append(want, "secret "+name+" | ")
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("%s %s has the settings\n%s\nand docs/flow/adapters.md\n%s", kind.Name, words[direction],
+			strings.Join(want, "\n"), strings.Join(got, "\n"))
+	}
+}
+
+var settingRow = regexp.MustCompile("(?m)^\\| ((?:secret )?)`([a-z_]+)` \\| (?:`([^`]*)`)? *\\|")
+
+// settingRows gives the settings of a section: name and default.
+func settingRows(section string) []string {
+	var rows []string
+	for _, found := range settingRow.FindAllStringSubmatch(section, -1) {
+		rows = append(rows, found[1]+found[2]+" | "+found[3])
+	}
+	return rows
+}
+
+// shown is how a default stands on the page; empty for none.
+func shown(v reflect.Value) string {
+	if v.IsZero() && v.Kind() != reflect.Bool && !v.CanInt() || v.Kind() == reflect.Map {
+		return ""
+	}
+	return fmt.Sprint(v.Interface())
+}

@@ -1,0 +1,161 @@
+package file
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/parley-broker/parley/internal/flow/adapter"
+)
+
+// macro gives what stands for a macro in the name of the file of a message; empty where the message does not say.
+type macro func(m *adapter.Message) string
+
+// macros are those that need no setting. Times are those at which messages came, so that a repeat writes the same file.
+var macros = map[string]macro{
+	"MessageID":      func(m *adapter.Message) string { return strconv.FormatInt(m.ID, 10) },
+	"SourceFileName": func(m *adapter.Message) string { return cleaned(m.Property("SourceFileName")) },
+	"datetime":       func(m *adapter.Message) string { return m.ReceivedAt.UTC().Format("2006-01-02T150405") },
+	"datetime.tz": func(m *adapter.Message) string {
+		return m.ReceivedAt.Local().Format("2006-01-02T150405") + zone(m.ReceivedAt)
+	},
+	"datetime_bts2000": func(m *adapter.Message) string { // the last digit is that of a tenth of a second
+		at := m.ReceivedAt.UTC()
+		return at.Format("20060102150405") + strconv.Itoa(at.Nanosecond()/int(100*time.Millisecond))
+	},
+	"time":    func(m *adapter.Message) string { return m.ReceivedAt.UTC().Format("150405") },
+	"time.tz": func(m *adapter.Message) string { return m.ReceivedAt.Local().Format("150405") + zone(m.ReceivedAt) },
+}
+
+// partyMacros are known to BizTalk Server, and stand for what Parley does not have.
+var partyMacros = []string{
+	"DestinationParty", "DestinationPartyID", "DestinationPartyQualifier", "SourceParty", "SourcePartyID", "SourcePartyQualifier",
+}
+
+// zone gives how far local time is ahead of UTC, as BizTalk Server writes it: +100, -530.
+func zone(at time.Time) string {
+	_, seconds := at.Local().Zone()
+	sign := "+"
+	if seconds < 0 {
+		sign, seconds = "-", -seconds
+	}
+	return fmt.Sprintf("%s%d%02d", sign, seconds/3600, seconds/60%60)
+}
+
+// target is where a port writes.
+type target struct {
+	folder   string
+	parts    []part
+	isUnique bool // no two messages have a name in common
+}
+
+// part of a name is a text, or a macro.
+type part struct {
+	text  string
+	name  string
+	macro macro
+}
+
+// targetOf reads the address of a port.
+func targetOf(address string, s sendSettings) (target, []adapter.Problem) {
+	folder, name, problems := place(address)
+	wrong := func(message, remedy string) (target, []adapter.Problem) {
+		return target{}, []adapter.Problem{{Path: []string{"address"}, Message: message, Remedy: remedy}}
+	}
+	switch {
+	case problems != nil:
+		return target{}, problems
+	case strings.Contains(folder, "%"):
+		return wrong("the folder of the address has a percent sign", "Macros stand in the name of the file alone.")
+	case strings.HasPrefix(name, prefix):
+		return wrong("names that begin with "+prefix+" are those of the adapter", "Let the name begin otherwise.")
+	}
+	t := target{folder: folder}
+	for i, text := range strings.Split(name, "%") {
+		switch {
+		case i%2 == 0:
+			t.parts = append(t.parts, part{text: text})
+			continue
+		case text == "": // %% is a percent sign
+			t.parts = append(t.parts, part{text: "%"})
+			continue
+		}
+		found, known := macros[text]
+		if property, isOwn := s.Macros[text]; isOwn && !known {
+			found, known = func(m *adapter.Message) string { return cleaned(m.Property(property)) }, true
+		}
+		switch {
+		case slices.Contains(partyMacros, text) && !known:
+			return wrong(fmt.Sprintf("%%%s%% has no value, since there are no parties", text),
+				fmt.Sprintf("Name the property that has it, in settings: macros: {%s: \"namespace#Name\"}.", text))
+		case !known:
+			return wrong(fmt.Sprintf("the macro %%%s%% is not known", text), fmt.Sprintf("There are %%%s%%, and those that the setting macros "+
+				"makes of properties; a percent sign is written %%%%.", strings.Join(slices.Sorted(maps.Keys(macros)), "%, %")))
+		}
+		t.parts = append(t.parts, part{name: text, macro: found})
+		t.isUnique = t.isUnique || text == "MessageID"
+	}
+	if strings.Count(name, "%")%2 == 1 {
+		return wrong("a percent sign of the address has no second one", "Close the macro, or write %% for a percent sign.")
+	}
+	return t, nil
+}
+
+// longestName is how many bytes the name of a file may have.
+const longestName = 255
+
+// name gives the name of the file of a message.
+func (t target) name(m *adapter.Message) (string, error) {
+	var b strings.Builder
+	for _, p := range t.parts {
+		value := p.text
+		if p.macro != nil {
+			if value = p.macro(m); value == "" {
+				return "", refused("the message has no value for %%%s%% of the name of its file; send what has none by another port", p.name)
+			}
+			if b.Len() == 0 && value[0] == '.' {
+				value = "_" + value[1:]
+			}
+		}
+		b.WriteString(value)
+	}
+	if b.Len() > longestName {
+		return "", refused("the name of the file would have %d bytes, and may have %d; shorten the address", b.Len(), longestName)
+	}
+	return b.String(), nil
+}
+
+func refused(format string, args ...any) error {
+	return &adapter.Failure{Code: "send.refused", Permanent: true, Err: fmt.Errorf(format, args...)}
+}
+
+// longestValue is how many bytes the value of a property has in a name.
+const longestValue = 120
+
+// cleaned makes a part of a name of a value that others have chosen: it leads to no other folder, and shows what it has. The end of a long
+// one is its hash.
+func cleaned(value string) string {
+	clean := strings.Map(func(r rune) rune {
+		if r == '/' || r == '\\' || r == utf8.RuneError || !unicode.IsPrint(r) {
+			return '_'
+		}
+		return r
+	}, value)
+	if len(clean) <= longestValue {
+		return clean
+	}
+	sum := sha256.Sum256([]byte(value))
+	ending := "~" + hex.EncodeToString(sum[:8])
+	cut := clean[:longestValue-len(ending)]
+	for !utf8.ValidString(cut) {
+		cut = cut[:len(cut)-1]
+	}
+	return cut + ending
+}

@@ -1,0 +1,14 @@
+package file
+
+import (
+	"testing"
+
+	"github.com/parley-broker/parley/internal/flow/adapter"
+	"github.com/parley-broker/parley/internal/flow/adapter/adaptertest"
+)
+
+func TestThePageOfAdaptersSaysWhatTheCodeDoes(t *testing.T) {
+	t.Parallel()
+	adaptertest.CheckPage(t, Kind, adapter.Receive, receiveDefaults())
+	adaptertest.CheckPage(t, Kind, adapter.Send, sendDefaults())
+}
