@@ -81,18 +81,15 @@ func (s *Server) makeReport(ctx context.Context, tx pgx.Tx, due *mailstore.Repor
 	} else if err != nil {
 		return fmt.Errorf("write it: %w", err)
 	}
-	recipients := []message.Recipient{{Address: due.Sender}}
+	recipients := []string{due.Sender}
 	if !strings.EqualFold(due.Sender, settings.postmaster) &&
 		slices.ContainsFunc(due.Statuses, func(status string) bool { return slices.Contains(settings.reportCopies, status) }) {
-		recipients = append(recipients, message.Recipient{Address: settings.postmaster})
+		recipients = append(recipients, settings.postmaster)
 	}
 	_, err := mailstore.Accept(ctx, tx, []mailstore.Arriving{{
-		Envelope: message.Envelope{
-			NetworkMessageID: id, HeaderMessageID: "<" + written.MessageID + ">", Subject: "delivery report", Recipients: recipients,
-			BodyType: "8BITMIME", ReceivedAt: now, Source: message.SourceReport, ParentMessageID: due.MessageID,
-			Directionality: message.Originating,
-		},
-		Size: int64(body.Len()), Body: body.Bytes(),
+		Recipients: recipients, Source: "DSN", Size: int64(body.Len()), Body: body.Bytes(), NetworkMessageID: id, IsEightBit: true,
+		HeaderMessageID: "<" + written.MessageID + ">", Subject: "delivery report", ParentMessageID: due.MessageID, ReceivedAt: &now,
+		Directionality: "ORIGINATING",
 	}})
 	if err != nil {
 		return fmt.Errorf("accept it: %w", err)
