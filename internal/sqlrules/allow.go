@@ -186,8 +186,7 @@ var withinReach = map[string]string{
 	"parley_mail._p_renew(bigint[],interval,boolean,parley.caller)":                      asksTheRight,
 	"parley_mail._p_report_hops(text[],text[],timestamp with time zone[],parley.caller)": asksTheRight,
 
-	"parley_mail._p_accept(parley_mail._p_arriving[],parley.caller)": asksTheRight,
-	"parley_mail._p_accept_envelopes(jsonb[],bytea[],parley.caller)": asksTheRight,
+	"parley_mail._p_accept(jsonb[],bytea[],parley.caller)":           asksTheRight,
 	"parley_mail._p_require_changeable(text,jsonb,parley.caller)":    asksTheRight,
 	"parley_mail._p_begin_body(integer,parley.caller)":               asksTheRight,
 	"parley_mail._p_put_body(bytea,parley.caller)":                   asksTheRight,

@@ -37,15 +37,38 @@ func returnedRow(s Statement) string {
 	return ""
 }
 
-// checkInsert wants the columns of an insert listed, so that a new column changes no old statement.
+// checkInsert wants the columns of an insert listed, so that a new column changes no old statement. Rows of the table's own type, which
+// change with it, need no list: insert into t select r.* from unnest(rows) as r.
 func checkInsert(tokens []sqltext.Token, i int, report reporter) {
 	name, next := sqltext.Qualified(tokens, i)
 	if sqltext.At(tokens, next).Is("as") {
 		next += 2
 	}
-	if !sqltext.At(tokens, next).Is("(", "default") {
+	if !sqltext.At(tokens, next).Is("(", "default") && !isOfRows(tokens, next) {
 		report(sqltext.At(tokens, i).Line, "column list", "list the columns of insert into %s", dotted(name))
 	}
+}
+
+// isOfRows reports whether the query at i gives whole rows of an array, and nothing else.
+func isOfRows(tokens []sqltext.Token, i int) bool {
+	row := sqltext.At(tokens, i+1)
+	for k, word := range []string{"select", row.Text, ".", "*", "from", "unnest", "("} {
+		if k != 1 && !sqltext.At(tokens, i+k).Is(word) {
+			return false
+		}
+	}
+	for depth, k := 0, i+6; k < len(tokens); k++ {
+		switch t := tokens[k]; {
+		case t.Is("("):
+			depth++
+		case t.Is(")"):
+			depth--
+		}
+		if depth == 0 {
+			return sqltext.At(tokens, k+1).Is("as") && sqltext.At(tokens, k+2).Name() == row.Name()
+		}
+	}
+	return false
 }
 
 // isStar reports whether the star at i stands for all columns, and is no multiplication nor count(*).

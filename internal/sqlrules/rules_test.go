@@ -86,6 +86,14 @@ func TestRulesRefuse(t *testing.T) {
 		},
 		{name: "an insert by position", sql: "-- Head.\ninsert into parley._p_t values (1);\n", want: []string{"column list"}},
 		{name: "an insert by position in a body", sql: "-- Head.\n" + fn("parley.f", "insert into parley._p_t as t select 1;"), want: []string{"column list"}},
+		{
+			name: "an insert by position out of other rows in a body",
+			sql:  "-- Head.\n" + fn("parley.f", "insert into parley._p_t select r.*, 1 from unnest(v_rows) as r;"), want: []string{"column list"},
+		},
+		{
+			name: "an insert of the rows of a function",
+			sql:  "-- Head.\n" + fn("parley.f", "insert into parley._p_t select r.* from parley._p_g() as r;"), want: []string{"column list"},
+		},
 		{name: "all columns of a table", sql: "-- Head.\nselect * from parley._p_t;\n", want: []string{"select *"}},
 		{name: "all columns of an alias", sql: "-- Head.\nselect t.*, 1 from only parley._p_t as t;\n", want: []string{"select *"}},
 		{name: "all columns returned", sql: "-- Head.\ndelete from parley._p_t returning *;\n", want: []string{"select *"}},
@@ -127,6 +135,7 @@ func TestRulesAccept(t *testing.T) {
 		{"a whole row into a variable of its type", "-- Head.\n" + fn("parley.f", "select * into v_row from parley._p_t;")},
 		{"a multiplication and a count", "-- Head.\nselect a * b, count(*) from parley._p_t;\n"},
 		{"an insert of nothing but defaults", "-- Head.\ninsert into parley._p_t default values;\n"},
+		{"an insert of rows of the table's type", "-- Head.\n" + fn("parley.f", "insert into parley._p_t select r.* from unnest(v_rows) as r;")},
 		{"dynamic SQL by format", "-- Head.\n" + fn("parley.f", "execute format('drop table %I', x) using y || z;")},
 		{"the privilege execute", "-- Head.\nrevoke execute on function parley.f() from public;\n"},
 		{

@@ -31,8 +31,9 @@ func (b *Broker) Recipients() string {
 func (b *Broker) Arriving(sender string, recipients ...string) int64 {
 	b.Helper()
 	return Value[int64](b.Session, `
-		select a.id from parley_mail._p_accept(array[jsonb_populate_record(null::parley_mail._p_arriving,
-			jsonb_build_object('sender', $1::text, 'recipients', to_jsonb($2::text[]), 'source', 'SMTP', 'body', convert_to(E'From: x@example.com\r\n\r\nx', 'UTF8')))]) as a (id)`,
+		select a.id from parley_mail._p_accept(
+			array[jsonb_build_object('sender', $1::text, 'recipients', to_jsonb($2::text[]), 'source', 'SMTP')],
+			array[convert_to(E'From: x@example.com\r\n\r\nx', 'UTF8')]) as a (id)`,
 		sender, recipients)
 }
 

@@ -1,6 +1,9 @@
 package message
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // mostIDs is how many Message-IDs of a field are given.
 const mostIDs = 200
@@ -63,4 +66,18 @@ func scanIDs(value string, hasComments bool) (ids []string, isClosed bool) {
 		}
 	}
 	return ids, depth == 0 && !isQuoted
+}
+
+// NewNetworkMessageID makes a UUID of version 7, which indexes keep in the order of time.
+func NewNetworkMessageID(now time.Time) string {
+	token := Token()
+	ms := now.UnixMilli()
+	const digits = "0123456789abcdef"
+	id := []byte(token)
+	for i := range 12 {
+		id[i] = digits[ms>>(44-4*i)&0xf]
+	}
+	id[12] = '7'
+	id[16] = "89ab"[id[16]&3]
+	return string(id[:8]) + "-" + string(id[8:12]) + "-" + string(id[12:16]) + "-" + string(id[16:20]) + "-" + string(id[20:])
 }

@@ -188,7 +188,7 @@ func TestNetworkMessageIDsAreUUIDsInTheOrderOfTime(t *testing.T) {
 
 func TestPriorityIsReadFromAnyField(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]string{
+	for text, want := range map[string]message.Priority{
 		"": "normal", "Importance: High\r\n": "high", "X-Priority: 5 (lowest)\r\n": "low", "Priority: urgent\r\n": "high", "X-Priority: 1\r\nImportance: low\r\n": "low",
 		"Priority: non-urgent\r\n": "low", "X-Priority: 3\r\n": "normal", "Importance:\r\n": "normal",
 	} {

@@ -3,7 +3,6 @@ package pickup
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"strings"
 	"time"
 
@@ -61,26 +60,11 @@ const createdBy = "Parley"
 // replayed reads the envelope out of the fields before the header proper, and takes them off.
 func (f *Folder) replayed(header message.Header, envelope *message.Envelope) (message.Header, error) {
 	hasSender, isOurs, originates := false, false, false
-	at := 0
-	for ; at < len(header); at++ {
-		field := header[at]
+	for at, field := range header {
 		value := field.Value()
-		var err error
-		switch strings.ToLower(field.Name) {
-		case "x-sender":
-			if hasSender {
-				return nil, errors.New("X-Sender is given twice")
-			}
-			hasSender = true
-			err = setSender(value, envelope)
-		case "x-receiver":
-			err = addReceiver(value, envelope)
+		switch name := strings.ToLower(field.Name); name {
 		case "x-createdby":
 			isOurs = value == createdBy
-		case "x-helodomain":
-			envelope.Helo = value
-		case "x-sourceipaddress":
-			envelope.Peer, err = netip.ParseAddr(value)
 		case "x-directionality":
 			originates = strings.EqualFold(value, message.Originating)
 		case "x-source", "x-extendedmessageprops":
@@ -88,13 +72,19 @@ func (f *Folder) replayed(header message.Header, envelope *message.Envelope) (me
 			if isOurs && originates { // and behind this field nobody else's begin
 				envelope.Directionality = message.Originating
 			}
-			at++
-			return f.finishReplay(header[at:], envelope, hasSender, isOurs)
+			return f.finishReplay(header[at+1:], envelope, hasSender, isOurs)
 		default:
-			return f.finishReplay(header[at:], envelope, hasSender, isOurs)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("field %s: %w", field.Name, err)
+			if name == "x-sender" && hasSender {
+				return nil, errors.New("X-Sender is given twice")
+			}
+			hasSender = hasSender || name == "x-sender"
+			isOfEnvelope, err := envelope.ReadField(name, value)
+			if err != nil {
+				return nil, fmt.Errorf("field %s: %w", field.Name, err)
+			}
+			if !isOfEnvelope {
+				return f.finishReplay(header[at:], envelope, hasSender, isOurs)
+			}
 		}
 	}
 	return f.finishReplay(nil, envelope, hasSender, isOurs)
@@ -109,72 +99,4 @@ func (f *Folder) finishReplay(header message.Header, envelope *message.Envelope,
 		header = header.WithoutResults(f.FQDN).WithoutResults(f.Names...)
 	}
 	return header.Firewall(message.Trusted{Routing: true, Organization: isOurs, Forest: isOurs}), nil
-}
-
-func setSender(value string, envelope *message.Envelope) error {
-	address, parameters, err := message.ParsePath(value)
-	if err != nil {
-		return err
-	}
-	if address, err = address.Canonical(); err != nil {
-		return err
-	}
-	envelope.Sender, envelope.IsUTF8 = address.String(), envelope.IsUTF8 || !address.IsASCII()
-	for parameter := range strings.FieldsSeq(parameters) {
-		key, value, _ := strings.Cut(parameter, "=")
-		switch strings.ToUpper(key) {
-		case "BODY":
-			envelope.BodyType = strings.ToUpper(value)
-		case "RET":
-			if envelope.Return = strings.ToUpper(value); envelope.Return != "FULL" && envelope.Return != "HDRS" {
-				return errors.New("RET is FULL or HDRS")
-			}
-		case "ENVID":
-			if envelope.EnvelopeID, err = message.ParseXText(value); err != nil {
-				return fmt.Errorf("the parameter ENVID: %w", err)
-			}
-		case "XVERP":
-			if err := envelope.AskReturnPaths(address); err != nil {
-				return err
-			}
-		case "SMTPUTF8":
-			envelope.IsUTF8 = true
-		case "AUTH", "SIZE":
-		default:
-			return fmt.Errorf("the parameter %s is unknown", key)
-		}
-	}
-	return nil
-}
-
-func addReceiver(value string, envelope *message.Envelope) error {
-	address, parameters, err := message.ParsePath(value)
-	if err != nil || address.IsNull() {
-		return message.ErrAddress
-	}
-	if address, err = address.Canonical(); err != nil {
-		return err
-	}
-	recipient := message.Recipient{Address: address.String()}
-	envelope.IsUTF8 = envelope.IsUTF8 || !address.IsASCII()
-	for parameter := range strings.FieldsSeq(parameters) {
-		key, value, _ := strings.Cut(parameter, "=")
-		switch strings.ToUpper(key) {
-		case "NOTIFY":
-			for word := range strings.SplitSeq(strings.ToUpper(value), ",") {
-				if word != "NEVER" && word != "SUCCESS" && word != "FAILURE" && word != "DELAY" {
-					return errors.New("NOTIFY is NEVER, or some of SUCCESS, FAILURE and DELAY")
-				}
-			}
-			recipient.Notify = strings.ToUpper(value)
-		case "ORCPT":
-			if recipient.Original, err = message.ParseOriginalRecipient(value); err != nil {
-				return fmt.Errorf("the parameter ORCPT: %w", err)
-			}
-		default:
-			return fmt.Errorf("the parameter %s is unknown", key)
-		}
-	}
-	envelope.Recipients = append(envelope.Recipients, recipient)
-	return nil
 }

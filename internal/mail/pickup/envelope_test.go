@@ -40,7 +40,7 @@ func TestFileSaysWhatItsMessageNeeds(t *testing.T) {
 		name, text string
 		isReplay   bool
 		isUTF8     bool
-		body       string
+		body       message.BodyType
 	}{
 		{name: "nothing", text: "From: a@b\nTo: c@d\n\nx"},
 		{name: "a body of 8 bits", text: "From: a@b\nTo: c@d\n\n\u00e9", body: "8BITMIME"},

@@ -107,7 +107,7 @@ func TestFileIsSubmittedAndDeleted(t *testing.T) {
 	}
 	e := s.got[0]
 	if e.Sender != "ann@example.com" || fmt.Sprint(e.Recipients) != "[{bob@example.net  } {c@example.net  } {eve@example.net  }]" || e.Subject != "hi" ||
-		e.Source != "PICKUP" || e.Directionality != "Originating" || e.HeaderMessageID == "" || e.IsUTF8 {
+		e.Source != "PICKUP" || e.Directionality != message.Originating || e.HeaderMessageID == "" || e.IsUTF8 {
 		t.Errorf("the envelope is %+v", e)
 	}
 	header, body, _ := strings.Cut(s.text[0], "\r\n\r\n")

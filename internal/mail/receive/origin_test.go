@@ -22,13 +22,13 @@ func TestAServerOfOursSaysWhatItHasFromOutside(t *testing.T) {
 		name, field, want string
 		connector         *receive.Connector
 	}{
-		{"one of ours, nothing said", "", "Incoming", servers},
-		{"one of ours, something else said", "X-Parley-Organization-Origin: yes\r\n", "Incoming", servers},
-		{"one that vouches for all that it passes on", "", "Originating", vouching},
-		{"the same, with a field that it may not set", "X-Parley-Organization-Origin: incoming\r\n", "Originating", vouching},
-		{"one of ours, of somebody inside", "X-Parley-Organization-Origin: Originating\r\n", "Originating", servers},
-		{"one of ours, of somebody outside", "X-Parley-Organization-Origin: incoming\r\n", "Incoming", servers},
-		{"an outsider", "X-Parley-Organization-Origin: Originating\r\n", "Incoming", internet()},
+		{"one of ours, nothing said", "", "INCOMING", servers},
+		{"one of ours, something else said", "X-Parley-Organization-Origin: yes\r\n", "INCOMING", servers},
+		{"one that vouches for all that it passes on", "", "ORIGINATING", vouching},
+		{"the same, with a field that it may not set", "X-Parley-Organization-Origin: incoming\r\n", "ORIGINATING", vouching},
+		{"one of ours, of somebody inside", "X-Parley-Organization-Origin: Originating\r\n", "ORIGINATING", servers},
+		{"one of ours, of somebody outside", "X-Parley-Organization-Origin: incoming\r\n", "INCOMING", servers},
+		{"an outsider", "X-Parley-Organization-Origin: Originating\r\n", "INCOMING", internet()},
 	} {
 		f := start(t, nil, c.connector)
 		client := f.greeted()

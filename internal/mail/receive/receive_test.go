@@ -23,7 +23,7 @@ func TestMessageIsTakenWithItsEnvelope(t *testing.T) {
 	m := f.store.only(t)
 	e := m.envelope
 	if e.Sender != `"ann \"x\""@example.net` || e.EnvelopeID != "QQ+1" || e.Return != "HDRS" || e.BodyType != "8BITMIME" || e.HeaderMessageID != "<1@x>" ||
-		e.Subject != "hello world" || e.Helo != "client.example.net" || e.Source != "SMTP" || e.Connector != "in" || e.Directionality != "Incoming" || e.Priority != "high" {
+		e.Subject != "hello world" || e.Helo != "client.example.net" || e.Source != "SMTP" || e.Connector != "in" || e.Directionality != "INCOMING" || e.Priority != "high" {
 		t.Errorf("the envelope is %+v", e)
 	}
 	if r := e.Recipients; len(r) != 2 || r[0].Address != "bob@example.com" || r[0].Notify != "DELAY,FAILURE" || r[0].Original != "rfc822;bob+x@example.com" ||

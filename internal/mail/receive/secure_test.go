@@ -178,7 +178,7 @@ func TestNobodyAuthenticatesInTheClear(t *testing.T) {
 	c.send("From: ann@example.com\r\nSubject: x\r\n\r\nhello\r\n.\r\n")
 	c.expect("250 2.6.0")
 	m := f.store.only(t)
-	if m.envelope.AuthenticatedAs != "ann" || m.envelope.Directionality != "Originating" || m.envelope.HeaderMessageID == "" ||
+	if m.envelope.AuthenticatedAs != "ann" || m.envelope.Directionality != "ORIGINATING" || m.envelope.HeaderMessageID == "" ||
 		!strings.Contains(m.text, "\r\nDate: ") || !strings.Contains(m.text, "with ESMTPSA (") {
 		t.Errorf("taken was %+v", m)
 	}

@@ -239,7 +239,7 @@ func (t *transaction) take() *Reply {
 	}
 	id := t.envelope.NetworkMessageID
 	t.addFiltered()
-	t.envelope.Took = time.Since(t.envelope.ReceivedAt)
+	t.envelope.Took = message.Took(time.Since(t.envelope.ReceivedAt))
 	if t.isDiscarded || len(t.envelope.Recipients) == 0 { // a filter has taken the message, or its recipients
 		if c.server.Discarded != nil {
 			c.server.Discarded(c.ctx, t.envelope, t.body.Size())

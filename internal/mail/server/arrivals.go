@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley/internal/mail/groupcommit"
-	"github.com/parley-broker/parley/internal/mail/message"
 	"github.com/parley-broker/parley/internal/mail/spool"
 	"github.com/parley-broker/parley/internal/pgdb"
 	mailstore "github.com/parley-broker/parley/internal/store/mail"
@@ -43,7 +42,7 @@ func (a *arrivals) accept(ctx context.Context, batch []groupcommit.Arrival) (ids
 	err = inTransaction(ctx, a.pool, a.observe(batch), func(tx pgx.Tx) error {
 		messages := make([]mailstore.Arriving, len(batch))
 		for i, arrival := range batch {
-			messages[i] = arriving(arrival.Envelope, arrival.Body.Size())
+			messages[i] = mailstore.Arriving{Envelope: arrival.Envelope, Size: arrival.Body.Size()}
 			if kept[i], err = a.body(ctx, tx, arrival, &messages[i]); err != nil {
 				return err
 			}
@@ -134,45 +133,4 @@ func (a *arrivals) body(ctx context.Context, tx pgx.Tx, arrival groupcommit.Arri
 func isAlone(err error) bool {
 	code := pgdb.SQLState(err)
 	return strings.HasPrefix(code, "22") || strings.HasPrefix(code, "23") || strings.HasPrefix(code, "P")
-}
-
-// arriving writes an envelope as the database takes it.
-func arriving(e message.Envelope, size int64) mailstore.Arriving {
-	received := e.ReceivedAt
-	a := mailstore.Arriving{
-		Sender: e.Sender, Return: e.Return, EnvelopeID: e.EnvelopeID, Source: e.Source, Connector: e.Connector, Helo: e.Helo,
-		AuthenticatedAs: e.AuthenticatedAs, Directionality: strings.ToUpper(e.Directionality), Size: size,
-		HeaderMessageID: e.HeaderMessageID, Subject: e.Subject, IsEightBit: e.BodyType != "" && e.BodyType != "7BIT",
-		HasUTF8Addresses: e.IsUTF8, HasVERP: e.HasVERP, Verdicts: e.Verdicts, NetworkMessageID: e.NetworkMessageID, ReceivedAt: &received,
-		IdempotencyKey: e.IdempotencyKey, ContentHash: e.ContentHash, Quarantine: e.Quarantine, Identity: e.Identity,
-		RefusedStatus: e.Refusal.Status, RefusedReason: e.Refusal.Text,
-	}
-	if e.Peer.IsValid() {
-		a.SourceIP = e.Peer.String()
-	}
-	if e.Local.IsValid() {
-		a.ServerIP = e.Local.Unmap().WithZone("").String()
-	}
-	if e.Took > 0 {
-		took := e.Took.Milliseconds()
-		a.ReceiveMS = &took
-	}
-	priorities := map[string]int{"high": 0, "low": 2}
-	if priority, is := priorities[e.Priority]; is {
-		a.Priority = &priority
-	}
-	for _, recipient := range e.Recipients {
-		a.Recipients = append(a.Recipients, recipient.Address)
-		a.Notify = append(a.Notify, given(recipient.Notify))
-		a.OriginalRecipients = append(a.OriginalRecipients, given(recipient.Original))
-	}
-	return a
-}
-
-// given is nil for what was not given.
-func given(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
 }

@@ -16,7 +16,7 @@ func TestNothingIsReportedOfAReport(t *testing.T) {
 	h.start()
 	// Of these the first two get a report, which fails; the third does, with a copy that fails.
 	for _, sender := range []string{"nobody@c.example", "absent@example.org", "x@d.example", ""} {
-		h.exec(`select parley_mail._p_accept_envelopes(array[jsonb_build_object('sender', $1::text, 'recipients', array['nobody@c.example'], 'source', 'SMTP')],
+		h.exec(`select parley_mail._p_accept(array[jsonb_build_object('sender', $1::text, 'recipients', array['nobody@c.example'], 'source', 'SMTP')],
 			array['Subject: hello'::bytea || '\x0d0a0d0a'])`, sender)
 	}
 	h.await("the end", func() bool {

@@ -31,7 +31,7 @@ type replayed struct {
 }
 
 func (r *replayed) Accept(e message.Envelope, _ *spool.Body) (int64, error) {
-	r.parameters = parameters{e.Sender, e.Return, e.EnvelopeID, e.BodyType, e.HasVERP, e.IsUTF8, e.Recipients}
+	r.parameters = parameters{e.Sender, e.Return, e.EnvelopeID, string(e.BodyType), e.HasVERP, e.IsUTF8, e.Recipients}
 	r.end()
 	return 1, nil
 }
@@ -68,7 +68,7 @@ func TestExportedMessageIsReplayedWithItsParameters(t *testing.T) {
 		}
 		var id int64
 		if err := pool.QueryRow(t.Context(), `
-			select parley_mail._p_accept_envelopes(array[jsonb_build_object('source', 'SMTP', 'sender', $1::text, 'ret', nullif($2, ''), 'envid', nullif($3, ''),
+			select parley_mail._p_accept(array[jsonb_build_object('source', 'SMTP', 'sender', $1::text, 'ret', nullif($2, ''), 'envid', nullif($3, ''),
 				'is_eight_bit', $4 <> '', 'has_verp', $5::boolean, 'has_utf8_addresses', $6::boolean, 'recipients', $7::text[],
 				'notify', (select jsonb_agg(nullif(n, '') order by o) from unnest($8::text[]) with ordinality as u (n, o)),
 				'original_recipients', (select jsonb_agg(nullif(n, '') order by o) from unnest($9::text[]) with ordinality as u (n, o)))], array['x'::bytea])`,

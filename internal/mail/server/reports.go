@@ -81,15 +81,18 @@ func (s *Server) makeReport(ctx context.Context, tx pgx.Tx, due *mailstore.Repor
 	} else if err != nil {
 		return fmt.Errorf("write it: %w", err)
 	}
-	recipients := []string{due.Sender}
+	recipients := []message.Recipient{{Address: due.Sender}}
 	if !strings.EqualFold(due.Sender, settings.postmaster) &&
 		slices.ContainsFunc(due.Statuses, func(status string) bool { return slices.Contains(settings.reportCopies, status) }) {
-		recipients = append(recipients, settings.postmaster)
+		recipients = append(recipients, message.Recipient{Address: settings.postmaster})
 	}
 	_, err := mailstore.Accept(ctx, tx, []mailstore.Arriving{{
-		Recipients: recipients, Source: "DSN", Size: int64(body.Len()), Body: body.Bytes(), NetworkMessageID: id, IsEightBit: true,
-		HeaderMessageID: "<" + written.MessageID + ">", Subject: "delivery report", ParentMessageID: due.MessageID, ReceivedAt: &now,
-		Directionality: "ORIGINATING",
+		Envelope: message.Envelope{
+			NetworkMessageID: id, HeaderMessageID: "<" + written.MessageID + ">", Subject: "delivery report", Recipients: recipients,
+			BodyType: "8BITMIME", ReceivedAt: now, Source: message.SourceReport, ParentMessageID: due.MessageID,
+			Directionality: message.Originating,
+		},
+		Size: int64(body.Len()), Body: body.Bytes(),
 	}})
 	if err != nil {
 		return fmt.Errorf("accept it: %w", err)

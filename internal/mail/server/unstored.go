@@ -23,7 +23,7 @@ func (s *Server) discarded(ctx context.Context, envelope message.Envelope, size 
 		event.ClientIP = envelope.Peer.Unmap().WithZone("").String()
 	}
 	if envelope.Local.IsValid() {
-		event.ArrivedAt = envelope.Local.Unmap().WithZone("").String()
+		event.ArrivedAt = envelope.Local.String()
 	}
 	for _, recipient := range envelope.Recipients {
 		event.Recipients = append(event.Recipients, recipient.Address)

@@ -285,7 +285,7 @@ func setIdempotencyKey(envelope *message.Envelope, key string, content []byte) e
 
 // bodyType gives the type of a message that consists of these blocks: 8BITMIME, or "" where all bytes are below 128. It fails where a line
 // is longer than [message.MaximumLine].
-func bodyType(blocks ...[]byte) (name string, err error) {
+func bodyType(blocks ...[]byte) (name message.BodyType, err error) {
 	for _, block := range blocks {
 		lines := message.LinesOf(block)
 		if lines.AreTooLong() {

@@ -46,7 +46,10 @@ func TestMessageIsAttachedToJSON(t *testing.T) {
 	t.Parallel()
 	h, s := newHandler(t)
 	const asked = `{"from": "ann@example.com", "to": ["bob@example.net"], "text": "x", "attachments": [{"name": "%s", "content_type": "%s", "content": "%s"}]}`
-	for _, c := range []struct{ inner, encoding, body string }{
+	for _, c := range []struct {
+		inner, encoding string
+		body            message.BodyType
+	}{
 		{"From: a@b\nSubject: inner\n\nhello", "7bit", ""}, {"From: a@b\r\n\r\nf\xfcr\r\n", "8bit", "8BITMIME"},
 	} {
 		status, answer := post(t, h, "application/json", fmt.Sprintf(asked, "", "message/rfc822", base64.StdEncoding.EncodeToString([]byte(c.inner))))

@@ -8,74 +8,45 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-broker/parley/internal/mail/message"
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
-// Arriving is a message that arrived and is to be accepted. Fields that are empty are left to the database.
+// Arriving is a message that arrived and is to be accepted.
 type Arriving struct {
+	Envelope message.Envelope
 	// MessageID and ContentID are those of [PutBody] or [BeginBody]; both are 0 where Body has the whole message.
-	MessageID int64  `json:"message_id,omitempty"`
-	ContentID int64  `json:"content_id,omitempty"`
-	Body      []byte `json:"-"`
-	// Sender is "" for the null sender.
-	Sender string `json:"sender"`
-	// Recipients, Notify and OriginalRecipients have an element for each recipient; null where nothing was said.
-	Recipients         []string  `json:"recipients"`
-	Notify             []*string `json:"notify,omitempty"`
-	OriginalRecipients []*string `json:"original_recipients,omitempty"`
-	// Return is FULL, HDRS or "".
-	Return     string `json:"ret,omitempty"`
-	EnvelopeID string `json:"envid,omitempty"`
-	// Priority is 0 for high, 1 for normal, 2 for low; nil is normal.
-	Priority *int `json:"priority,omitempty"`
-	// Source is SMTP, HTTP, PICKUP, REPLAY or DSN.
-	Source          string `json:"source"`
-	Connector       string `json:"connector,omitempty"`
-	SourceIP        string `json:"source_ip,omitempty"`
-	Helo            string `json:"helo,omitempty"`
-	AuthenticatedAs string `json:"authenticated_as,omitempty"`
-	// Directionality is ORIGINATING for a sender of ours, INCOMING or "" for others.
-	Directionality   string `json:"directionality,omitempty"`
-	Size             int64  `json:"size,omitempty"`
-	HeaderMessageID  string `json:"header_message_id,omitempty"`
-	Subject          string `json:"subject,omitempty"`
-	IsEightBit       bool   `json:"is_eight_bit,omitempty"`
-	HasUTF8Addresses bool   `json:"has_utf8_addresses,omitempty"`
-	// HasVERP is whether each recipient has a return path of its own.
-	HasVERP   bool            `json:"has_verp,omitempty"`
-	Verdicts  json.RawMessage `json:"verdicts,omitempty"`
-	ExpiresAt *time.Time      `json:"expires_at,omitempty"`
-	// ParentMessageID is, of a report, the message that it is about.
-	ParentMessageID  int64      `json:"parent_message_id,omitempty"`
-	NetworkMessageID string     `json:"network_message_id,omitempty"`
-	ReceivedAt       *time.Time `json:"received_at,omitempty"`
-	// IdempotencyKey: a message that was accepted under it before is the same.
-	IdempotencyKey string `json:"idempotency_key,omitempty"`
-	// ContentHash is, in hexadecimal, that of what has to be the same under the key; "" for anything.
-	ContentHash string `json:"content_hash,omitempty"`
-	// ServerIP is the address of ours at which it came, ReceiveMS how many milliseconds that took, and Identity a UUID that another copy of
-	// the message has too.
-	ServerIP  string `json:"server_ip,omitempty"`
-	ReceiveMS *int64 `json:"receive_ms,omitempty"`
-	Identity  string `json:"identity,omitempty"`
-	// Quarantine is why it is set aside for an operator; "" when it is not.
-	Quarantine string `json:"quarantine,omitempty"`
-	// RefusedStatus and RefusedReason say why nobody gets it and its sender a report; "" when it goes on.
-	RefusedStatus string `json:"refused_status,omitempty"`
-	RefusedReason string `json:"refused_reason,omitempty"`
+	MessageID, ContentID int64
+	// Size is that of the body in bytes.
+	Size int64
+	Body []byte
+}
+
+// MarshalJSON writes the envelope as the database takes it.
+func (a Arriving) MarshalJSON() ([]byte, error) {
+	addresses, notify, originals := message.Columns(a.Envelope.Recipients)
+	return json.Marshal(struct {
+		message.Envelope
+		Recipients         []string  `json:"recipients"`
+		Notify             []*string `json:"notify,omitempty"`
+		OriginalRecipients []*string `json:"original_recipients,omitempty"`
+		MessageID          int64     `json:"message_id,omitempty"`
+		ContentID          int64     `json:"content_id,omitempty"`
+		Size               int64     `json:"size,omitempty"`
+	}{a.Envelope, addresses, notify, originals, a.MessageID, a.ContentID, a.Size})
 }
 
 // Accept accepts messages that arrived, and gives their numbers in their order. With the commit they are ours.
 func Accept(ctx context.Context, db pgdb.DB, messages []Arriving) ([]int64, error) {
 	envelopes, bodies := make([]string, len(messages)), make([][]byte, len(messages))
-	for i, message := range messages {
-		envelope, err := json.Marshal(message)
+	for i, arriving := range messages {
+		envelope, err := json.Marshal(arriving)
 		if err != nil {
 			return nil, fmt.Errorf("accept messages: write the envelope: %w", err)
 		}
-		envelopes[i], bodies[i] = string(envelope), message.Body
+		envelopes[i], bodies[i] = string(envelope), arriving.Body
 	}
-	rows, err := db.Query(ctx, "select a.id from parley_mail._p_accept_envelopes($1::text[]::jsonb[], $2::bytea[]) as a (id)",
+	rows, err := db.Query(ctx, "select a.id from parley_mail._p_accept(envelopes => $1::text[]::jsonb[], bodies => $2::bytea[]) as a (id)",
 		envelopes, bodies)
 	if err != nil {
 		return nil, pgdb.StatementError(err, "accept messages")

@@ -3,53 +3,9 @@
 -- The transaction is the group commit of a daemon: each 250 that it gives follows the commit. A body of up to 8,000
 -- bytes stands in the row of its message, a larger one is content of parley_store; one that is larger than a daemon
 -- keeps in memory was written chunk by chunk before, under the number that _p_begin_body gave.
-
-create type parley_mail._p_arriving as (
-  message_id bigint,
-  content_id bigint,
-  body bytea,
-  sender text,
-  recipients text[],
-  notify text[],
-  original_recipients text[],
-  ret text,
-  envid text,
-  priority smallint,
-  source text,
-  connector text,
-  source_ip inet,
-  helo text,
-  authenticated_as text,
-  directionality text,
-  size bigint,
-  header_message_id text,
-  subject text,
-  is_eight_bit boolean,
-  has_utf8_addresses boolean,
-  verdicts jsonb,
-  expires_at timestamptz,
-  parent_message_id bigint,
-  network_message_id uuid,
-  received_at timestamptz,
-  idempotency_key text,
-  quarantine text,
-  content_hash text,
-  refused_status text,
-  refused_reason text,
-  server_ip inet,
-  receive_ms integer,
-  identity uuid,
-  has_verp boolean
-);
-
-comment on type parley_mail._p_arriving is
-'A message that arrived. message_id and content_id are those of _p_begin_body, null where body has the whole of it;
-source: SMTP, HTTP, PICKUP, REPLAY or DSN; directionality: INCOMING, or ORIGINATING from a sender of ours; expires_at
-null: by priority; parent_message_id, of a report the message that it is about; idempotency_key: a message that was
-accepted under it before is the same; quarantine: why it is set aside for an operator, null: it is not; content_hash, in
-hexadecimal: with an idempotency key, of what has to be the same under that, null: anything; refused_status and
-refused_reason: why nobody gets it and its sender a report, null: it goes on; server_ip, receive_ms, identity and
-has_verp: as _p_message has them.';
+--
+-- A daemon writes an envelope as JSON with the names of the columns of _p_message. So a new column of an envelope is
+-- accepted without a change here.
 
 create function parley_mail._p_refuse(message_ids bigint[], status text, reason text) returns void
 language plpgsql
@@ -169,155 +125,154 @@ comment on function parley_mail._p_finish_body(bigint, bigint, bytea, parley.cal
 'Ends a body that was begun; its message is accepted in the same transaction.
 Errors: PM001 the role does not hold SERVE, PS003, PS004.';
 
-create function parley_mail._p_first_accepted(messages parley_mail._p_arriving[], ids bigint[]) returns bigint[]
+create function parley_mail._p_first_accepted(envelopes jsonb[], ids bigint[]) returns bigint[]
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_keyed record;
   v_first bigint;
   v_hash text;
-  v_n integer;
 begin
   -- In one order, so that two who accept the same ones do not wait for each other.
-  for v_n in
-    select g.n
-    from generate_series(1, cardinality(messages)) as g (n)
-    where messages[g.n].idempotency_key is not null
-    order by messages[g.n].idempotency_key, g.n
+  for v_keyed in
+    select k.n::integer as n, k.key, k.content_hash
+    from (
+      select e.n, e.envelope ->> 'idempotency_key' as key, e.envelope ->> 'content_hash' as content_hash
+      from unnest(envelopes) with ordinality as e (envelope, n)
+    ) as k
+    where k.key is not null
+    order by k.key, k.n
   loop
     insert into parley_mail._p_idempotency (submitted_by, key, content_hash, message_id)
-    values (
-      0, messages[v_n].idempotency_key, decode(coalesce(messages[v_n].content_hash, ''), 'hex'), ids[v_n]
-    )
+    values (0, v_keyed.key, decode(coalesce(v_keyed.content_hash, ''), 'hex'), ids[v_keyed.n])
     on conflict on constraint _p_idempotency_pkey do nothing;
     if not found then
       select k.message_id, encode(k.content_hash, 'hex') into v_first, v_hash
       from parley_mail._p_idempotency as k
-      where k.submitted_by = 0 and k.key = messages[v_n].idempotency_key;
-      if v_hash <> messages[v_n].content_hash then
-        found := parley_mail._p_raise('other content', messages[v_n].idempotency_key, v_first::text);
+      where k.submitted_by = 0 and k.key = v_keyed.key;
+      if v_hash <> v_keyed.content_hash then
+        found := parley_mail._p_raise('other content', v_keyed.key, v_first::text);
       end if;
-      ids[v_n] := -v_first;
+      ids[v_keyed.n] := -v_first;
     end if;
   end loop;
   return ids;
 end
 $$;
 
-comment on function parley_mail._p_first_accepted(parley_mail._p_arriving[], bigint[]) is
+comment on function parley_mail._p_first_accepted(jsonb[], bigint[]) is
 'Gives the numbers of messages, and in the place of one that was accepted before under its key the number of that one,
 negative.
 Errors: PM011 another message was accepted under the key.';
 
-create function parley_mail._p_priorities(messages parley_mail._p_arriving[]) returns smallint[]
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  return array(
-    select case
-      when a.priority = 0 then parley_mail._p_downgraded(0::smallint, coalesce(a.size, octet_length(a.body)), a.sender)
-      else coalesce(a.priority, 1::smallint)
-    end
-    from generate_series(1, cardinality(messages)) as g (n)
-    cross join lateral (
-      select messages[g.n].priority as priority, messages[g.n].size as size, messages[g.n].body as body,
-        messages[g.n].sender as sender
-    ) as a
-    order by g.n
-  );
-end
-$$;
-
-comment on function parley_mail._p_priorities(parley_mail._p_arriving[]) is
-'Gives the priorities that messages which arrived may have.
-Source: spec mail 10.';
-
-create function parley_mail._p_insert_arriving(
-  messages parley_mail._p_arriving[], ids bigint[], priorities smallint[]
-) returns void
+create function parley_mail._p_insert_arriving(envelopes jsonb[], bodies bytea[], ids bigint[]) returns smallint[]
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  -- Only a submission by SQL says these, as a role that may.
+  v_state constant jsonb := parley_mail._p_initial_state()
+    || '{"submitted_by": null, "not_before": null, "on_status": null, "tag": null}';
+  v_empty constant parley_mail._p_message := parley_mail._p_empty_message();
   v_large record;
   v_contents bigint[];
   v_expiry integer[];
+  v_arrived record;
+  v_message parley_mail._p_message;
+  v_messages parley_mail._p_message[];
+  v_priorities smallint[] := array_fill(null::smallint, array[cardinality(ids)]);
 begin
-  select array_agg(i.id order by i.n) as ids, array_agg(messages[i.n].body order by i.n) as bodies into v_large
-  from unnest(ids) with ordinality as i (id, n)
-  where i.id > 0 and octet_length(messages[i.n].body) > 8000;
+  select array_agg(b.id order by b.n) as ids, array_agg(b.body order by b.n) as bodies into v_large
+  from unnest(ids, bodies) with ordinality as b (id, body, n)
+  where b.id > 0 and octet_length(b.body) > 8000;
   if v_large.ids is not null then
     v_contents := parley_store.put_content('mail', v_large.ids, v_large.bodies);
   end if;
   select o.expiry_seconds into v_expiry from parley_mail._p_organization as o;
-  insert into parley_mail._p_message (
-    message_id, network_message_id, header_message_id, sender, recipients, notify, original_recipients, ret, envid,
-    priority, received_at, expires_at, source, connector, source_ip, helo, authenticated_as, directionality, size,
-    content_id, verdicts, parent_message_id, has_utf8_addresses, has_verp, is_eight_bit, subject, server_ip, receive_ms,
-    identity, body
-  )
-  select
-    i.id, coalesce(a.network_message_id, gen_random_uuid()), a.header_message_id, coalesce(a.sender, ''), a.recipients,
-    a.notify, a.original_recipients, a.ret, a.envid, p.priority, coalesce(a.received_at, clock_timestamp()),
-    coalesce(a.expires_at, clock_timestamp() + v_expiry[p.priority + 1] * interval '1 second'),
-    a.source, a.connector, a.source_ip, a.helo, a.authenticated_as, coalesce(a.directionality, 'INCOMING'),
+  for v_arrived in
+    select a.n::integer as n, a.id, a.envelope, octet_length(a.body) as bytes, l.content_id,
+      case when octet_length(a.body) <= 8000 then a.body end as body
+    from unnest(ids, envelopes, bodies) with ordinality as a (id, envelope, body, n)
+    left join unnest(v_large.ids, v_contents) as l (id, content_id) on l.id = a.id
+    where a.id > 0
+    order by a.n
+  loop
+    v_message := jsonb_populate_record(v_empty, v_arrived.envelope || v_state);
+    v_message.message_id := v_arrived.id;
+    v_message.network_message_id := coalesce(v_message.network_message_id, gen_random_uuid());
+    v_message.sender := coalesce(v_message.sender, '');
+    v_message.priority := coalesce(v_message.priority, 1::smallint);
+    if v_message.priority = 0 then
+      v_message.priority := parley_mail._p_downgraded(
+        v_message.priority, coalesce(v_message.size, v_arrived.bytes), v_message.sender
+      );
+    end if;
+    v_message.received_at := coalesce(v_message.received_at, clock_timestamp());
+    v_message.expires_at := coalesce(
+      v_message.expires_at, clock_timestamp() + v_expiry[v_message.priority + 1] * interval '1 second'
+    );
+    v_message.content_id := coalesce((v_arrived.envelope ->> 'content_id')::bigint, v_arrived.content_id);
     -- A reader of the body compares its bytes with this number.
-    coalesce(
-      octet_length(a.body), (select c.bytes from parley_store.contents as c where c.content_id = a.content_id), a.size
-    ),
-    coalesce(a.content_id, l.content_id), a.verdicts, a.parent_message_id,
-    coalesce(a.has_utf8_addresses, false),
-    case when a.has_verp then parley_mail._p_require_return_paths(coalesce(a.sender, '')) else false end,
-    coalesce(a.is_eight_bit, false),
-    left(a.subject, 500), a.server_ip, greatest(a.receive_ms, 0), a.identity,
-    case when octet_length(a.body) <= 8000 then a.body end
-  from unnest(ids) with ordinality as i (id, n)
-  cross join lateral (select (messages[i.n]).*) as a
-  cross join lateral (select priorities[i.n] as priority) as p
-  left join unnest(v_large.ids, v_contents) as l (id, content_id) on l.id = i.id
-  where i.id > 0;
+    if v_arrived.bytes is not null then
+      v_message.size := v_arrived.bytes;
+    elsif v_message.content_id is not null then
+      v_message.size := coalesce(
+        (select c.bytes from parley_store.contents as c where c.content_id = v_message.content_id), v_message.size
+      );
+    end if;
+    if v_message.has_verp then
+      found := parley_mail._p_require_return_paths(v_message.sender);
+    end if;
+    v_message.subject := left(v_message.subject, 500);
+    v_message.receive_ms := greatest(v_message.receive_ms, 0);
+    v_message.body := v_arrived.body;
+    v_messages := v_messages || v_message;
+    v_priorities[v_arrived.n] := v_message.priority;
+  end loop;
+  insert into parley_mail._p_message select m.* from unnest(v_messages) as m;
+  return v_priorities;
 end
 $$;
 
-comment on function parley_mail._p_insert_arriving(parley_mail._p_arriving[], bigint[], smallint[]) is
-'Stores messages that arrived under numbers, but those whose number is negative.
-Errors: PM010 return paths that name the recipient are asked for, and the sender can have none.';
+comment on function parley_mail._p_insert_arriving(jsonb[], bytea[], bigint[]) is
+'Stores messages that arrived under numbers, but those whose number is negative, and gives the priority of each in the
+place of its number.
+Errors: PM010 return paths that name the recipient are asked for, and the sender can have none.
+Source: spec mail 10.';
 
 create function parley_mail._p_accept(
-  messages parley_mail._p_arriving[], caller parley.caller default parley.current_caller()
+  envelopes jsonb[], bodies bytea[], caller parley.caller default parley.current_caller()
 ) returns setof bigint
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_ids bigint[];
-  v_priorities smallint[] := parley_mail._p_priorities(messages);
+  v_priorities smallint[];
   v_next record;
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
   perform parley_mail._p_commit_durably();
-  v_ids := array(
-    select coalesce(messages[g.n].message_id, nextval('parley_mail._p_message_id'))
-    from generate_series(1, cardinality(messages)) as g (n)
-    order by g.n
-  );
-  v_ids := parley_mail._p_first_accepted(messages, v_ids);
+  v_ids := parley_mail._p_first_accepted(envelopes, array(
+    select coalesce((e.envelope ->> 'message_id')::bigint, nextval('parley_mail._p_message_id'))
+    from unnest(envelopes) with ordinality as e (envelope, n)
+    order by e.n
+  ));
   if exists (select from unnest(v_ids) as i (id) where i.id < 0) then
     -- The rows that were written for a message that is there already are not needed.
     perform parley_store.release_content('mail', array(
-      select messages[i.n].message_id
-      from unnest(v_ids) with ordinality as i (id, n)
-      where i.id < 0 and messages[i.n].message_id is not null
+      select (e.envelope ->> 'message_id')::bigint
+      from unnest(v_ids, envelopes) as e (id, envelope)
+      where e.id < 0 and e.envelope ->> 'message_id' is not null
     ));
   end if;
-  perform parley_mail._p_insert_arriving(messages, v_ids, v_priorities);
+  v_priorities := parley_mail._p_insert_arriving(envelopes, bodies, v_ids);
   for v_next in
-    select v_priorities[i.n] as priority, messages[i.n].quarantine as quarantine,
-      messages[i.n].refused_status as status, messages[i.n].refused_reason as reason,
-      array_agg(i.id order by i.n) as ids
-    from unnest(v_ids) with ordinality as i (id, n)
-    where i.id > 0
+    select a.priority, a.envelope ->> 'quarantine' as quarantine, a.envelope #>> '{refusal, status}' as status,
+      a.envelope #>> '{refusal, reason}' as reason, array_agg(a.id order by a.n) as ids
+    from unnest(v_ids, v_priorities, envelopes) with ordinality as a (id, priority, envelope, n)
+    where a.id > 0
     group by 1, 2, 3, 4
   loop
     if v_next.status is not null then
@@ -332,56 +287,15 @@ begin
 end
 $$;
 
-comment on function parley_mail._p_accept(parley_mail._p_arriving[], parley.caller) is
-'Accepts messages that arrived, in one transaction, and gives their numbers in the order of the array. With the commit
+comment on function parley_mail._p_accept(jsonb[], bytea[], parley.caller) is
+'Accepts messages that arrived, in one transaction, and gives their numbers in the order of the arrays. With the commit
 they are ours.
-Errors: PM001 the role does not hold SERVE, PM010 the sender can have no return paths that name the recipient, 23502 and
-23514 malformed.
+Arguments: envelopes, objects whose fields are columns of _p_message, but what only a submission by SQL says and what
+becomes of a message later; bodies, the whole ones, null for one that _p_put_body or _p_begin_body has stored, whose
+message_id and content_id stand in the envelope. expires_at: without, by priority. An envelope also has idempotency_key:
+a message that was accepted under it before is the same; content_hash, in hexadecimal: what has to be the same under
+that key, without: anything; quarantine: why it is set aside for an operator; refusal, of status and reason: why nobody
+gets it and its sender a report.
+Errors: PM001 the role does not hold SERVE, PM010 the sender can have no return paths that name the recipient, PM011
+another message was accepted under the key, 23502 and 23514 malformed.
 Source: spec mail 1 (rule 1), 3, 13.';
-
-create function parley_mail._p_accept_envelopes(
-  envelopes jsonb[], bodies bytea[], caller parley.caller default parley.current_caller()
-) returns setof bigint
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_messages parley_mail._p_arriving[];
-  v_message parley_mail._p_arriving;
-  v_ids bigint[];
-  v_contents bigint[];
-  v_large integer := 0;
-begin
-  found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
-  -- Large bodies go where they are kept at once: an array of messages that has them is copied again and again.
-  v_ids := array(
-    select nextval('parley_mail._p_message_id') from unnest(bodies) as b (body) where octet_length(b.body) > 8000
-  );
-  if v_ids <> '{}' then
-    v_contents := parley_store.put_content('mail', v_ids, array(
-      select b.body
-      from unnest(bodies) with ordinality as b (body, n)
-      where octet_length(b.body) > 8000
-      order by b.n
-    ));
-  end if;
-  for i in 1..cardinality(envelopes) loop
-    v_message := jsonb_populate_record(null::parley_mail._p_arriving, envelopes[i]);
-    if octet_length(bodies[i]) > 8000 then
-      v_large := v_large + 1;
-      v_message.message_id := v_ids[v_large];
-      v_message.content_id := v_contents[v_large];
-      v_message.size := coalesce(v_message.size, octet_length(bodies[i]));
-    else
-      v_message.body := bodies[i];
-    end if;
-    v_messages[i] := v_message;
-  end loop;
-  return query select a.id from parley_mail._p_accept(v_messages, caller) as a (id);
-end
-$$;
-
-comment on function parley_mail._p_accept_envelopes(jsonb[], bytea[], parley.caller) is
-'Accepts messages as _p_accept does, for programs that have no composite types.
-Arguments: envelopes, objects with the fields of _p_arriving; bodies, null for what was written by _p_begin_body.
-Errors: PM001 the role does not hold SERVE, 23502 and 23514 malformed.';

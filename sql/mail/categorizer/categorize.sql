@@ -71,6 +71,40 @@ comment on function parley_mail._p_placed(bigint[], integer) is
 'Gives who gets some messages, by which way, and at which place: parts of at most so many recipients.
 Arguments: message_ids; part_size.';
 
+create function parley_mail._p_insert_forks(ids bigint[], parents bigint[], senders text[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_fork record;
+  v_parent parley_mail._p_message;
+  v_messages parley_mail._p_message[];
+begin
+  for v_fork in
+    select f.id, f.parent, f.sender from unnest(ids, parents, senders) as f (id, parent, sender) order by f.parent, f.id
+  loop
+    if v_parent.message_id is distinct from v_fork.parent then
+      select m.* into v_parent from parley_mail._p_message as m where m.message_id = v_fork.parent;
+      -- These may be large, and a fork has none of them.
+      v_parent.recipients := '{}';
+      v_parent.notify := null;
+      v_parent.original_recipients := null;
+      v_parent.body := null;
+    end if;
+    v_messages := v_messages || jsonb_populate_record(v_parent, parley_mail._p_initial_state() || jsonb_build_object(
+      'message_id', v_fork.id, 'parent_message_id', v_parent.message_id,
+      'body_message_id', coalesce(v_parent.body_message_id, v_parent.message_id),
+      'sender', coalesce(v_fork.sender, v_parent.sender), 'has_verp', v_parent.has_verp and v_fork.sender is null
+    ));
+  end loop;
+  insert into parley_mail._p_message select m.* from unnest(v_messages) as m;
+end
+$$;
+
+comment on function parley_mail._p_insert_forks(bigint[], bigint[], text[]) is
+'Stores forks: the envelopes of their parents, without recipients and with the bodies of their parents.
+Arguments: ids, of the forks; parents; senders, null for that of the parent.';
+
 create function parley_mail._p_fork(rows parley_mail._p_resolved[]) returns parley_mail._p_resolved[]
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -88,20 +122,7 @@ begin
     where r.part > 0 or (r.envelope_sender is not null and r.part is not null)
   ) as f;
   if v_forks.ids is not null then
-    insert into parley_mail._p_message (
-      message_id, network_message_id, header_message_id, sender, recipients, ret, envid, priority, received_at,
-      not_before, expires_at, source, connector, source_ip, helo, authenticated_as, submitted_by, directionality, size,
-      content_id, body_message_id, verdicts, parent_message_id, has_utf8_addresses, has_verp, is_eight_bit, on_status,
-      tag, subject, server_ip, receive_ms, identity
-    )
-    select
-      f.id, m.network_message_id, m.header_message_id, coalesce(f.sender, m.sender), '{}', m.ret, m.envid, m.priority,
-      m.received_at, m.not_before, m.expires_at, m.source, m.connector, m.source_ip, m.helo, m.authenticated_as,
-      m.submitted_by, m.directionality, m.size, null, coalesce(m.body_message_id, m.message_id), m.verdicts,
-      m.message_id, m.has_utf8_addresses, m.has_verp and f.sender is null, m.is_eight_bit, m.on_status, m.tag,
-      m.subject, m.server_ip, m.receive_ms, m.identity
-    from unnest(v_forks.ids, v_forks.parents, v_forks.senders) as f (id, parent, sender)
-    join parley_mail._p_message as m on m.message_id = f.parent;
+    perform parley_mail._p_insert_forks(v_forks.ids, v_forks.parents, v_forks.senders);
     perform parley_mail._p_track(
       array_fill('TRANSFER'::text, array[cardinality(v_forks.ids)]), v_forks.ids, null, null,
       null, null, array_fill('ROUTING'::text, array[cardinality(v_forks.ids)])

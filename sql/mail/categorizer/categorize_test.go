@@ -215,12 +215,11 @@ func TestAcceptedMessagesAreStoredOnce(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewMail(t)
 	const accept = `
-		select a.id from parley_mail._p_accept(array(
-			select jsonb_populate_record(null::parley_mail._p_arriving, to_jsonb(u)) from jsonb_array_elements($1) as u)) as a (id)`
-	large := fmt.Sprintf(`\\x%0100000d`, 0)
-	file := `[{"sender": "a@example.com", "recipients": ["ann@example.org"], "source": "HTTP", "body": "\\x61", "idempotency_key": "k"},
-		{"sender": null, "recipients": ["bob@example.org"], "source": "SMTP", "body": "` + large + `", "priority": 0},
-		{"sender": "a@example.com", "recipients": ["bob@example.org"], "source": "SMTP", "body": "\\x61", "quarantine": "a virus"}]`
+		select a.id from parley_mail._p_accept(array(select u from jsonb_array_elements($1) as u),
+			array['a'::bytea, decode(repeat('00', 50000), 'hex'), 'a'::bytea]) as a (id)`
+	file := `[{"sender": "a@example.com", "recipients": ["ann@example.org"], "source": "HTTP", "idempotency_key": "k"},
+		{"sender": null, "recipients": ["bob@example.org"], "source": "SMTP", "priority": 0},
+		{"sender": "a@example.com", "recipients": ["bob@example.org"], "source": "SMTP", "quarantine": "a virus"}]`
 	first := sqltest.Values[int64](b.Session, accept, file)
 	again := sqltest.Values[int64](b.Session, accept, file)
 	if len(first) != 3 || len(again) != 3 || again[0] != first[0] || again[1] == first[1] {
@@ -244,14 +243,14 @@ func TestAcceptedMessagesAreStoredOnce(t *testing.T) {
 		declare v record;
 		begin
 			select * into v from parley_mail._p_put_body(convert_to(repeat('a', 600000), 'UTF8'));
-			perform parley_mail._p_accept(array[jsonb_populate_record(null::parley_mail._p_arriving,
-				jsonb_build_object('message_id', v.message_id, 'content_id', v.content_id, 'size', 600000, 'sender', 'y@example.com', 'recipients', array['ann@example.org'], 'source', 'SMTP'))]);
+			perform parley_mail._p_accept(array[
+				jsonb_build_object('message_id', v.message_id, 'content_id', v.content_id, 'size', 600000, 'sender', 'y@example.com', 'recipients', array['ann@example.org'], 'source', 'SMTP')], array[null::bytea]);
 			select * into v from parley_mail._p_begin_body(1024);
 			perform parley_mail._p_append_body(v.content_id, 0, convert_to(repeat('a', 1024), 'UTF8'));
 			perform parley_mail._p_append_body(v.content_id, 1, 'b');
 			perform parley_mail._p_finish_body(v.content_id, 1025, sha256(convert_to(repeat('a', 1024) || 'b', 'UTF8')));
-			perform parley_mail._p_accept(array[jsonb_populate_record(null::parley_mail._p_arriving,
-				jsonb_build_object('message_id', v.message_id, 'content_id', v.content_id, 'size', 1025, 'sender', 'z@example.com', 'recipients', array['ann@example.org'], 'source', 'SMTP'))]);
+			perform parley_mail._p_accept(array[
+				jsonb_build_object('message_id', v.message_id, 'content_id', v.content_id, 'size', 1025, 'sender', 'z@example.com', 'recipients', array['ann@example.org'], 'source', 'SMTP')], array[null::bytea]);
 		end $$`)
 	sqltest.Equal(b.Session, "600000 1025", `
 		select string_agg(r.bytes::text, ' ' order by r.sender) from (

@@ -274,8 +274,7 @@ func TestAcceptanceAndOutcomesAreDurableInADatabaseThatDoesNotWait(t *testing.T)
 	t.Parallel()
 	b := sqltest.NewMail(t)
 	for _, statement := range []string{
-		`perform parley_mail._p_accept(array[jsonb_populate_record(null::parley_mail._p_arriving,
-			'{"sender": "", "recipients": ["ann@example.org"], "source": "SMTP", "body": "x"}')])`,
+		`perform parley_mail._p_accept(array['{"sender": "", "recipients": ["ann@example.org"], "source": "SMTP"}'::jsonb], array['x'::bytea])`,
 		`perform parley_mail._p_record_outcomes('{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}')`,
 	} {
 		b.Exec(`do $do$ begin perform set_config('synchronous_commit', 'off', true); ` + statement + `;

@@ -8,6 +8,10 @@
 -- That a message waits to be categorized is an item of the simple queue parley_mail_submission, which names one or
 -- several: the categorizer takes it in the transaction in which it writes what it decided.
 --
+-- A column is one of the envelope or one of the state. A column of the envelope goes from the JSON of a daemon into the
+-- row (arrival/accept.sql) and into forks (categorizer/categorize.sql), and neither names it. A column of the state is
+-- named in _p_initial_state.
+--
 -- Invariants, and what keeps each:
 --   what was committed is categorized   message and item are written in one transaction
 --   a body is never changed   nothing updates it; retries send the same bytes
@@ -76,6 +80,55 @@ create index _p_message_submitted on parley_mail._p_message (submitted_by, messa
 create index _p_message_parent on parley_mail._p_message (parent_message_id) where parent_message_id is not null;
 create index _p_message_body on parley_mail._p_message (body_message_id) where body_message_id is not null;
 create index _p_message_undelayed on parley_mail._p_message (priority, received_at) where delay_reported_at is null;
+
+create function parley_mail._p_initial_state() returns jsonb
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select jsonb '{
+    "content_id": null, "body_message_id": null, "body": null, "crash_count": 0, "delay_reported_at": null,
+    "is_resubmitted": false, "resubmissions": 0, "reports": 0, "reported_at": null
+  }'
+$$;
+
+comment on function parley_mail._p_initial_state() is
+'Gives what a message has that is no envelope: where its body is, and what became of it. So it is with a message that
+arrives and with a fork, which has all else of its parent.';
+
+create function parley_mail._p_empty_message() returns parley_mail._p_message
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select jsonb_populate_record(null::parley_mail._p_message, parley_mail._p_initial_state() || '{
+    "sender": "", "priority": 1, "directionality": "INCOMING", "has_utf8_addresses": false, "has_verp": false,
+    "is_eight_bit": false
+  }')
+$$;
+
+comment on function parley_mail._p_empty_message() is
+'Gives a message of which an envelope says nothing: what every message has, where that has no null.';
+
+create function parley_mail._p_envelope_text(message parley_mail._p_message, receivers text) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select 'X-Sender: <' || message.sender || '>' || case when message.is_eight_bit then ' BODY=8BITMIME' else '' end
+    || case when message.has_utf8_addresses then ' SMTPUTF8' else '' end
+    || coalesce(' RET=' || message.ret, '') || coalesce(' ENVID=' || parley_mail._p_xtext(message.envid), '')
+    || case when message.has_verp then ' XVERP' else '' end || E'\r\n'
+    || receivers
+    || E'X-CreatedBy: Parley\r\n'
+    || coalesce('X-HeloDomain: ' || substring(message.helo from E'^[!-~]+$') || E'\r\n', '')
+    || coalesce('X-SourceIPAddress: ' || host(message.source_ip) || E'\r\n', '')
+    || 'X-Source: ' || message.source || E'\r\n'
+    || 'X-Directionality: ' || message.directionality || E'\r\n'
+    || E'X-EndOfInjectedXHeaders: 1\r\n'
+$$;
+
+comment on function parley_mail._p_envelope_text(parley_mail._p_message, text) is
+'Gives an envelope as the fields with which a file of the replay folder begins; internal/mail/message reads them.
+Arguments: message; receivers, the fields of its recipients, each with the end of its line.
+Source: spec mail 4.2.';
 
 create table parley_mail._p_idempotency (
   submitted_by integer not null,

@@ -70,7 +70,7 @@ func TestBodiesOfAllSizesArriveWhole(t *testing.T) {
 	for i, body := range bodies {
 		raw[i] = []byte(body)
 	}
-	ids := sqltest.Values[int64](b.Session, "select a.id from parley_mail._p_accept_envelopes($1::text[]::jsonb[], $2) as a (id)", envelopes, raw)
+	ids := sqltest.Values[int64](b.Session, "select a.id from parley_mail._p_accept($1::text[]::jsonb[], $2) as a (id)", envelopes, raw)
 	b.Exec("select parley_mail.grant_right('READ_CONTENT', current_user)")
 	for i, id := range ids {
 		sqltest.Equal(b.Session, len(bodies[i]), "select size::int from parley_mail._p_message where message_id = $1", id)

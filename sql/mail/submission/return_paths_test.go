@@ -45,7 +45,7 @@ func TestReturnPathNamesTheRecipientWhereItCan(t *testing.T) {
 	shop.Exec("select parley_mail.send($1, array['x@example.com'], verp => true)", strings.Repeat("x", 58)+"@example.org")
 	// Messages that came another way are checked in the same way: a file, and whatever the daemon takes.
 	for _, sender := range []string{`"a b"@example.org`, "news+7@example.org", strings.Repeat("x", 59) + "@example.org", ""} {
-		const accept = "select parley_mail._p_accept_envelopes(array[jsonb_build_object('sender', $1::text, 'recipients', array['e@example.com'], 'source', 'REPLAY', 'has_verp', $2::boolean)], array['x'::bytea])"
+		const accept = "select parley_mail._p_accept(array[jsonb_build_object('sender', $1::text, 'recipients', array['e@example.com'], 'source', 'REPLAY', 'has_verp', $2::boolean)], array['x'::bytea])"
 		b.Exec(accept, sender, false)
 		b.RefusesMail(10, accept, sender, true)
 	}
@@ -66,7 +66,7 @@ func TestEachRecipientHasAReturnPathWhereThatIsAsked(t *testing.T) {
 	shop.Exec("select parley_mail.send('shop', array['b@example.com'], 'x', verp => null)")
 	shop.Exec("select parley_mail.send_batch('shop', array['c@example.com'], 'x', verp => true)")
 	shop.Exec("select parley_mail.send_batch('shop', array['d@example.com'], 'x', variables => '{}', verp => true)")
-	b.Exec(`select parley_mail._p_accept_envelopes(array['{"sender": "http@example.org", "recipients": ["e@example.com"], "source": "HTTP", "has_verp": true}'::jsonb], array['x'::bytea])`)
+	b.Exec(`select parley_mail._p_accept(array['{"sender": "http@example.org", "recipients": ["e@example.com"], "source": "HTTP", "has_verp": true}'::jsonb], array['x'::bytea])`)
 	b.Exec("select parley_mail._p_categorize()")
 	sqltest.Equal(b.Session, "a@example.com shop+a=example.com@example.org, b@example.com, c@example.com shop+c=example.com@example.org, d@example.com shop+d=example.com@example.org, "+
 		"e@example.com http+e=example.com@example.org, l@example.com, m@example.com shop+open=example.org@example.org, n@example.com shop+open=example.org@example.org, "+

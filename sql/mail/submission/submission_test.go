@@ -364,7 +364,7 @@ func TestHighPriorityIsForSmallMessagesOfThoseWhoMayHaveIt(t *testing.T) {
 			case "send_batch":
 				b.Exec("select parley_mail.send_batch($1, array['x@example.com'], 'x', repeat('x ', $2 / 2), priority => 'high')", c.sender, c.size)
 			default:
-				b.Exec(`select parley_mail._p_accept_envelopes(array[jsonb_build_object('sender', $1::text, 'recipients', array['x@example.com'], 'priority', 0, 'source', $2::text)],
+				b.Exec(`select parley_mail._p_accept(array[jsonb_build_object('sender', $1::text, 'recipients', array['x@example.com'], 'priority', 0, 'source', $2::text)],
 					array[decode(repeat('78', $3), 'hex')])`, c.sender, way, c.size)
 			}
 			sqltest.Equal(b.Session, c.want, "select (array['HIGH', 'NORMAL'])[priority + 1] from parley_mail._p_message order by message_id desc limit 1")

@@ -8,19 +8,7 @@ create function parley_mail._p_envelope_fields(message_id bigint, queue text) re
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select convert_to(
-    'X-Sender: <' || m.sender || '>' || case when m.is_eight_bit then ' BODY=8BITMIME' else '' end
-      || case when m.has_utf8_addresses then ' SMTPUTF8' else '' end
-      || coalesce(' RET=' || m.ret, '') || coalesce(' ENVID=' || parley_mail._p_xtext(m.envid), '')
-      || case when m.has_verp then ' XVERP' else '' end || E'\r\n'
-      || r.fields
-      || E'X-CreatedBy: Parley\r\n'
-      || coalesce('X-HeloDomain: ' || substring(m.helo from E'^[!-~]+$') || E'\r\n', '')
-      || coalesce('X-SourceIPAddress: ' || host(m.source_ip) || E'\r\n', '')
-      || 'X-Source: ' || m.source || E'\r\n'
-      || 'X-Directionality: ' || m.directionality || E'\r\n'
-      || E'X-EndOfInjectedXHeaders: 1\r\n', 'UTF8'
-  )
+  select convert_to(parley_mail._p_envelope_text(m, r.fields), 'UTF8')
   from parley_mail._p_message as m
   cross join lateral (
     select string_agg(

@@ -54,7 +54,7 @@ func TestDiagnosisFindsWhatIsWrongWithMail(t *testing.T) {
 	} {
 		poison := b.Begin()
 		poison.Exec(`select parley_mail._p_set_aside(array[a.id], 'x')
-			from parley_mail._p_accept_envelopes(array['{"recipients": ["x@example.com"], "source": "SMTP", "quarantine": "x"}'::jsonb], array['x'::bytea]) as a (id)`)
+			from parley_mail._p_accept(array['{"recipients": ["x@example.com"], "source": "SMTP", "quarantine": "x"}'::jsonb], array['x'::bytea]) as a (id)`)
 		poison.RefusesMail(14, "select parley_mail."+statement)
 		poison.Rollback()
 	}
