@@ -26,6 +26,7 @@ type Settings struct {
 	Root, Row string // names of the elements, Rows and Row by default
 	Namespace string // of the root
 	Recover   interchange.Recovery
+	Opened    func(*text.Source) // once, before the first line
 }
 
 func (s Settings) orDefault() Settings {
@@ -52,6 +53,7 @@ type Summary struct {
 type reader struct {
 	Settings
 	csv     *csv.Reader
+	lines   lines
 	sink    interchange.Sink
 	summary Summary
 	names   []string // of elements, or members of JSON with their colons
@@ -65,7 +67,11 @@ func Read(ctx context.Context, body io.Reader, settings Settings, sink interchan
 	if err != nil {
 		return Summary{}, err
 	}
-	r := &reader{Settings: settings.orDefault(), csv: csv.NewReader(source), sink: sink}
+	if settings.Opened != nil {
+		settings.Opened(source)
+	}
+	r := &reader{Settings: settings.orDefault(), lines: lines{r: source}, sink: sink}
+	r.csv = csv.NewReader(&r.lines)
 	r.csv.Comma, r.csv.Comment, r.csv.ReuseRecord = r.Delimiter, r.Comment, true
 	r.summary.Disagreement = source.Disagreement
 	if err := r.header(); err != nil {
@@ -125,6 +131,7 @@ func (r *reader) rows(ctx context.Context) error {
 			return err
 		}
 		from := r.csv.InputOffset()
+		r.lines.forget(from)
 		row, err := r.csv.Read()
 		if errors.Is(err, io.EOF) {
 			break
@@ -137,7 +144,7 @@ func (r *reader) rows(ctx context.Context) error {
 		if f, isFault := fault.Of(err); isFault && r.Recover != interchange.Nothing && !errors.Is(f, errUnreadable) {
 			r.summary.Bad++
 			f.End = r.csv.InputOffset()
-			if err := r.sink.Bad(interchange.Bad{Fault: f, From: from, To: f.End}); err != nil {
+			if err := r.sink.Bad(interchange.Bad{Fault: f, From: from, To: f.End, Raw: r.lines.between(from, f.End)}); err != nil {
 				return err
 			}
 			continue
