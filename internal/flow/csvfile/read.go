@@ -93,7 +93,7 @@ func (r *reader) header() error {
 		}
 	}
 	if err != nil {
-		return r.explain(err)
+		return r.explain(err, 0)
 	}
 	for i, column := range columns {
 		line, position := r.csv.FieldPos(i)
@@ -139,7 +139,7 @@ func (r *reader) rows(ctx context.Context) error {
 		if err == nil {
 			r.buf, err = r.appendRow(r.buf[:0], row)
 		} else {
-			err = r.explain(err)
+			err = r.explain(err, from)
 		}
 		if f, isFault := fault.Of(err); isFault && r.Recover != interchange.Nothing && !errors.Is(f, errUnreadable) {
 			r.summary.Bad++
@@ -148,6 +148,9 @@ func (r *reader) rows(ctx context.Context) error {
 				return err
 			}
 			continue
+		}
+		if errors.Is(err, errUnreadable) {
+			return &interchange.Unreadable{From: from, Err: err}
 		}
 		if err != nil {
 			return err
@@ -275,13 +278,16 @@ func (r *reader) appendRow(to []byte, row []string) ([]byte, error) {
 // errUnreadable marks quotes that do not match: where the next line begins is not certain.
 var errUnreadable = errors.New("quotes do not match")
 
-// explain gives an error of encoding/csv its place and remedy.
-func (r *reader) explain(err error) error {
+// explain gives an error of encoding/csv, in a line that begins at a byte of the text, its place and remedy.
+func (r *reader) explain(err error, from int64) error {
 	parse, ok := errors.AsType[*csv.ParseError](err)
 	if !ok {
 		return err
 	}
-	f := &fault.Fault{Place: fault.Place{Byte: r.csv.InputOffset(), Line: int64(parse.Line), Column: parse.Column}}
+	f := &fault.Fault{Place: fault.Place{Byte: from, Line: int64(parse.Line), Column: parse.Column}}
+	if parse.Line == parse.StartLine {
+		f.Place.Byte += int64(parse.Column - 1)
+	}
 	switch {
 	case errors.Is(err, csv.ErrFieldCount):
 		f.Message = "the line has another number of values than the header line"

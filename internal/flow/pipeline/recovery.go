@@ -96,6 +96,9 @@ func (r *running) rest(ctx context.Context, err error) error {
 		return failure
 	}
 	from := f.Place.Byte
+	if u, is := errors.AsType[*interchange.Unreadable](err); is {
+		from = u.From
+	}
 	number := int64(0)
 	if m := r.current; m != nil {
 		m.stop()
