@@ -16,13 +16,13 @@ import (
 
 // Settings are for the taking apart of a body.
 type Settings struct {
-	Schema    *Schema // nil: messages are only held to be JSON
-	Type      string  // of the messages, before the schema's $id
-	Split     bool    // the members of an array are messages each; documents behind each other always are
+	Schema *Schema // nil: messages are only held to be JSON
+	Type   string  // of the messages, before the schema's $id
+	Split  bool    // the members of an array are messages each; documents behind each other always are
 	// Path is a JSON Pointer to the array whose members are messages, in a body of one document. It needs Split.
-	Path string
-	Charset   string  // default UTF-8
-	MostBytes int     // of a message, 16 MiB by default
+	Path      string
+	Charset   string // default UTF-8
+	MostBytes int    // of a message, 16 MiB by default
 	Recover   interchange.Recovery
 	Opened    func(*text.Source) // once, before the first message
 }

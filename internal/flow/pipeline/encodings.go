@@ -133,7 +133,9 @@ type gzipEncoder struct{}
 func makeGzipEncoder(*compiling, json.RawMessage) any { return gzipEncoder{} }
 
 // result implements [transformer].
-func (gzipEncoder) result(Result, Source) Result { return Result{ContentType: "application/gzip", Size: -1} }
+func (gzipEncoder) result(Result, Source) Result {
+	return Result{ContentType: "application/gzip", Size: -1}
+}
 
 // transform implements [transformer].
 func (gzipEncoder) transform(_ context.Context, body io.Reader, w io.Writer, _ outgoing) error {

@@ -52,10 +52,10 @@ var errRecognised = errors.New("the first message was read")
 // probe is the sink of a probe. Its error comes with the first message.
 type probe struct{ isWritten bool }
 
-func (p *probe) Begin(int64) (io.Writer, error)  { p.isWritten = true; return io.Discard, nil }
-func (p *probe) End(interchange.Message) error   { return errRecognised }
-func (p *probe) Abort(int64) error               { return nil }
-func (p *probe) Bad(bad interchange.Bad) error   { return bad.Fault }
+func (p *probe) Begin(int64) (io.Writer, error) { p.isWritten = true; return io.Discard, nil }
+func (p *probe) End(interchange.Message) error  { return errRecognised }
+func (p *probe) Abort(int64) error              { return nil }
+func (p *probe) Bad(bad interchange.Bad) error  { return bad.Fault }
 
 // refuses implements [disassembler]: it reads the first message as far as the head goes.
 func (d *flatDisassembler) refuses(ctx context.Context, head []byte, isWhole bool, source Source) string {

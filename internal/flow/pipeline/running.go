@@ -32,7 +32,7 @@ type running struct {
 	kind        string // of the next one, empty where its parser says it at its end
 	contentType string
 	charset     string
-	bodyCharset string // of the input, as the disassembler found it
+	bodyCharset string         // of the input, as the disassembler found it
 	written     map[string]any // of each message
 	isOpaque    bool           // bodies are not read: they are typed by nobody
 	isJSON      bool

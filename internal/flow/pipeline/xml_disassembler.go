@@ -105,4 +105,3 @@ func (d *xmlDisassembler) disassemble(ctx context.Context, body io.Reader, run *
 	_, err := envelope.Split(ctx, body, settings, run)
 	return err
 }
-

@@ -59,7 +59,7 @@ func (s *Schema) Check() *fault.Fault {
 		}
 	case size > BytesMost:
 		return &fault.Fault{
-			Message: fmt.Sprintf("schema %s and the files that it names have %d bytes", s.File, size),
+			Message:  fmt.Sprintf("schema %s and the files that it names have %d bytes", s.File, size),
 			Expected: fmt.Sprintf("at most %d", BytesMost), Remedy: "leave out what messages do not need",
 		}
 	}

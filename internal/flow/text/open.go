@@ -233,7 +233,7 @@ func (c *checked) undecodable(p []byte) error {
 	f := &fault.Fault{
 		Place:   fault.Place{Byte: c.at, Line: c.line + 1, Column: c.column + 1},
 		Message: "a byte here is no character of " + c.charset.Name, Err: ErrCharset,
-		Remedy:  "send the body in " + c.charset.Name + ", or set the charset in which it is written",
+		Remedy: "send the body in " + c.charset.Name + ", or set the charset in which it is written",
 	}
 	if !c.isDecoded && len(p) > 0 {
 		f.Message = fmt.Sprintf("byte 0x%02X is no character of %s", p[0], c.charset.Name)

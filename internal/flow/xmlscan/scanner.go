@@ -68,8 +68,8 @@ func (l Limits) orDefault() Limits {
 }
 
 const (
-	windowBytes = 64 << 10
-	minRead     = 4 << 10
+	windowBytes  = 64 << 10
+	minRead      = 4 << 10
 	bufferedMost = 4 * windowBytes // what Reset keeps
 )
 
