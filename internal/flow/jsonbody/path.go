@@ -22,7 +22,7 @@ func CheckPath(path string) *fault.Fault {
 	return nil
 }
 
-// below makes a message of each member of the array to which the steps lead. What stands around it is only read.
+// below makes a message of each member of the array to which the steps lead. The document around the array is only read.
 func (s *splitter) below(ctx context.Context, steps []string) error {
 	unescape := strings.NewReplacer("~1", "/", "~0", "~")
 	for _, step := range steps {

@@ -30,7 +30,7 @@ func assemblers() []Component {
 			Name: "flat-file-assembler", Direction: directionSend, Stages: []string{stageAssemble}, make: makeFlatAssembler,
 			Meaning: "Writes a message of XML as a flat file, by the annotated schema of a message type.",
 			Settings: []Setting{
-				setting("schema", MessageType, "null", "Message type whose schema is taken; without it that of the message."),
+				setting("document", MessageType, "null", "Message type whose schema is taken; without it that of the message."),
 				setting("header", MessageType, "null", "Message type of what is written before the message."),
 				setting("header_document", Text, "null", "The header as XML; without it that of the property "+HeaderProperty+"."),
 				setting("trailer", MessageType, "null", "Message type of what is written behind the message."),

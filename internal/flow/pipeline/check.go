@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// definitions are what of a document of {kind: {name: settings}} concerns pipelines.
+// definitions are the parts of a document {kind: {name: settings}} that concern pipelines.
 type definitions struct {
 	MessageTypes     json.RawMessage       `json:"message type"`
 	PropertySchemas  json.RawMessage       `json:"property schema"`

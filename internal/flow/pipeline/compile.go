@@ -32,7 +32,9 @@ type part struct {
 }
 
 // compile makes the components of a definition by stage. The paths of problems begin with base, or over for settings of this place.
-func compile(definition Definition, direction string, types *Types, overrides json.RawMessage, base, over []string) (map[string][]part, Problems) {
+func compile(
+	definition Definition, direction string, types *Types, overrides json.RawMessage, base, over []string,
+) (map[string][]part, Problems) {
 	c := &compiling{types: types}
 	settings, isRead := c.readOverrides(overrides, over)
 	if definition.Direction != direction {

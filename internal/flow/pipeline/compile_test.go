@@ -46,18 +46,18 @@ func TestEverythingThatIsWrongWithAPipelineIsSaidWithItsPathAndRemedy(t *testing
 			"receive", `{"disassemble": [{"component": "xml-disassembler", "settings": {"charset": "klingon"}}]}`, ``,
 			"stages disassemble 0 settings charset", "klingon", "windows-1252",
 		},
-		{"receive", `{"disassemble": [{"component": "flat-file-disassembler"}]}`, ``, "stages disassemble 0 settings schema", "needs schema", "give"},
+		{"receive", `{"disassemble": [{"component": "flat-file-disassembler"}]}`, ``, "stages disassemble 0 settings document", "needs document", "give"},
 		{
-			"receive", `{"disassemble": [{"component": "flat-file-disassembler", "settings": {"schema": "urn:orders#Order"}}]}`, ``,
-			"stages disassemble 0 settings schema", "says nothing about flat files", "annotations",
+			"receive", `{"disassemble": [{"component": "flat-file-disassembler", "settings": {"document": "urn:orders#Order"}}]}`, ``,
+			"stages disassemble 0 settings document", "says nothing about flat files", "annotations",
 		},
 		{
-			"receive", `{"disassemble": [{"component": "flat-file-disassembler", "settings": {"schema": "urn:other#Thing"}}]}`, ``,
-			"stages disassemble 0 settings schema", "no XML schema", "give it one",
+			"receive", `{"disassemble": [{"component": "flat-file-disassembler", "settings": {"document": "urn:other#Thing"}}]}`, ``,
+			"stages disassemble 0 settings document", "no XML schema", "give it one",
 		},
 		{
-			"receive", `{"disassemble": [{"component": "flat-file-disassembler", "settings": {"schema": "urn:file#File"}}]}`,
-			`{"flat-file-disassembler": {"schema": "urn:other#Thing"}}`, "over flat-file-disassembler schema", "no XML schema", "give it one",
+			"receive", `{"disassemble": [{"component": "flat-file-disassembler", "settings": {"document": "urn:file#File"}}]}`,
+			`{"flat-file-disassembler": {"document": "urn:other#Thing"}}`, "over flat-file-disassembler document", "no XML schema", "give it one",
 		},
 		{
 			"receive", `{"disassemble": [{"component": "csv-disassembler"}]}`, `{"csv-disassembler": {"delimiter": ";;"}}`,

@@ -69,8 +69,7 @@ func character(written string) rune {
 
 // refuses implements [disassembler]: a body is CSV whose first lines can be read, and do not begin as XML or JSON does.
 func (d *csvDisassembler) refuses(ctx context.Context, head []byte, isWhole bool, source Source) string {
-	switch first := bytes.TrimLeft(head, "\uFEFF \t\r\n"); {
-	case len(first) > 0 && (first[0] == '<' || first[0] == '{' || first[0] == '['):
+	if first := bytes.TrimLeft(head, "\uFEFF \t\r\n"); len(first) > 0 && (first[0] == '<' || first[0] == '{' || first[0] == '[') {
 		return "it begins as XML or JSON does"
 	}
 	settings := d.settings
@@ -79,8 +78,7 @@ func (d *csvDisassembler) refuses(ctx context.Context, head []byte, isWhole bool
 		settings.Charset = source.Charset
 	}
 	summary, err := csvfile.Read(ctx, bytes.NewReader(head), settings, &probe{})
-	switch {
-	case err == nil, errors.Is(err, errRecognised), !isWhole && len(summary.Columns) > 0 && summary.Rows > 0:
+	if err == nil || errors.Is(err, errRecognised) || !isWhole && len(summary.Columns) > 0 && summary.Rows > 0 {
 		return ""
 	}
 	return err.Error()

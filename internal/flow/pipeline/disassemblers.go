@@ -15,10 +15,10 @@ const (
 	flatType = "text/plain"
 )
 
-const charsetMeaning = "Charset of the body, before that which the source says. A byte-order mark and a declaration of XML come before both."
+const charsetMeaning = "Charset of the body, before that which the source says. A byte-order mark and an XML declaration come before both."
 
 func disassemblers() []Component {
-	recoverable := setting("recoverable", Boolean, "false", "Whether good messages go on where others are bad; those are suspended one by one.")
+	recoverable := setting("recoverable", Boolean, "false", "Whether good messages go on where others are bad, which are suspended singly.")
 	return []Component{
 		{
 			Name: "xml-disassembler", Direction: directionReceive, Stages: []string{stageDisassemble}, make: makeXMLDisassembler,
@@ -35,16 +35,17 @@ func disassemblers() []Component {
 			Name: "flat-file-disassembler", Direction: directionReceive, Stages: []string{stageDisassemble}, make: makeFlatDisassembler,
 			Meaning: "Reads a flat file by the annotated schema of a message type into messages of XML.",
 			Settings: []Setting{
-				setting("schema", MessageType, "null", "Message type of the messages. It has to be given, and to have a schema with annotations."),
+				setting("document", MessageType, "null", "Message type of the messages, whose schema has annotations. It has to be given."),
 				setting("header", MessageType, "null", "Message type of what stands before the messages."),
 				setting("trailer", MessageType, "null", "Message type of what stands behind the messages."),
 				setting("preserve_header", Boolean, "false", "Whether messages get the header as the property "+HeaderProperty+"."),
-				setting("recoverable", Choice, `"none"`,
-					"Which good parts go on where others are bad: messages, or also the good records of a message.", "none", "messages", "records"),
+				recoverable,
+				setting("recover_records", Boolean, "false", "Whether in a message good records go on where others are bad."),
 				setting("validate", Boolean, "false", "Whether values are held against their types and restrictions."),
 				setting("newline", Choice, `"schema"`, "Line ends: as the schema has them, or any of CR, LF and CR LF.", "schema", "any"),
 				setting("require_final_delimiter", Boolean, "false", "Whether a file whose last delimiter is missing is refused as cut off."),
-				setting("charset", CharsetName, "null", "Charset of the file, before the code page of the schema. A byte-order mark comes before both."),
+				setting("charset", CharsetName, "null",
+					"Charset of the file, before the code page of its schema. A byte-order mark is before both."),
 			},
 		},
 		{
@@ -80,7 +81,7 @@ func disassemblers() []Component {
 	}
 }
 
-// recovery is what parsers do with bad parts.
+// recovery is the one that the setting asks for.
 func recovery(isRecoverable bool) interchange.Recovery {
 	if isRecoverable {
 		return interchange.Messages

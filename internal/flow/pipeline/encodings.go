@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"compress/flate"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -59,10 +60,16 @@ func (d *gzipDecoder) decode(body io.Reader, _ *Source) (io.Reader, error) {
 
 // notGzip leaves errors of the source as they are.
 func notGzip(err error) error {
-	if !errors.Is(err, gzip.ErrHeader) && !errors.Is(err, gzip.ErrChecksum) && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+	_, isCorrupt := errors.AsType[flate.CorruptInputError](err)
+	for _, wrong := range []error{gzip.ErrHeader, gzip.ErrChecksum, io.EOF, io.ErrUnexpectedEOF} {
+		isCorrupt = isCorrupt || errors.Is(err, wrong)
+	}
+	if !isCorrupt {
 		return err
 	}
-	return &fault.Fault{Message: "the body was not packed by gzip, or is cut off: " + err.Error(), Err: err, Remedy: "send it packed by gzip, whole"}
+	return &fault.Fault{
+		Message: "the body was not packed by gzip, or is cut off: " + err.Error(), Err: err, Remedy: "send it packed by gzip, whole",
+	}
 }
 
 // unpacked bounds what comes out of a small body.
@@ -76,7 +83,8 @@ func (u *unpacked) Read(p []byte) (int, error) {
 	n, err := u.r.Read(p)
 	if u.left -= int64(n); u.left < 0 {
 		return 0, &fault.Fault{
-			Message: fmt.Sprintf("the body has more than %d bytes when it is unpacked", u.most), Err: jsonbody.ErrTooLong, Remedy: "raise max_bytes",
+			Message: fmt.Sprintf("the body has more than %d bytes when it is unpacked", u.most), Err: jsonbody.ErrTooLong,
+			Remedy: "raise max_bytes",
 		}
 	}
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -204,7 +204,13 @@ func (c *collected) bodies() string {
 }
 
 // requireFailure holds that an error is a failure of this code, with a text in its message and a remedy.
-func requireFailure(t testing.TB, err error, code, text string) *fault.Fault {
+func requireFailure(t testing.TB, err error, code, text string) {
+	t.Helper()
+	_ = requireFault(t, err, code, text)
+}
+
+// requireFault gives the fault of it too.
+func requireFault(t testing.TB, err error, code, text string) *fault.Fault {
 	t.Helper()
 	failure, is := errors.AsType[*adapter.Failure](err)
 	if !is {

@@ -25,7 +25,7 @@ type flatAssembler struct {
 
 func makeFlatAssembler(c *compiling, settings json.RawMessage) any {
 	s := decode[struct {
-		Schema          string `json:"schema"`
+		Document        string `json:"document"`
 		Header          string `json:"header"`
 		HeaderDocument  string `json:"header_document"`
 		Trailer         string `json:"trailer"`
@@ -35,12 +35,14 @@ func makeFlatAssembler(c *compiling, settings json.RawMessage) any {
 		Mark            bool   `json:"mark"`
 	}](c, settings)
 	a := &flatAssembler{
-		schema: c.flatSchema("schema", s.Schema, false), header: c.flatSchema("header", s.Header, false),
+		schema: c.flatSchema("document", s.Document, false), header: c.flatSchema("header", s.Header, false),
 		trailer: c.flatSchema("trailer", s.Trailer, false), headerDocument: s.HeaderDocument, trailerDocument: s.TrailerDocument,
 		settings: flatfile.WriteSettings{Charset: s.Charset, Mark: s.Mark, Truncate: s.Truncate}, byType: map[string]*flatfile.Schema{},
 	}
 	if (s.Trailer == "") != (s.TrailerDocument == "") {
-		c.fail("trailer_document", &fault.Fault{Message: "a trailer needs its schema and its document", Remedy: "give trailer and trailer_document"})
+		c.fail("trailer_document", &fault.Fault{
+			Message: "a trailer needs its message type and its document", Remedy: "give trailer and trailer_document",
+		})
 	}
 	if s.Header == "" && s.HeaderDocument != "" {
 		c.fail("header_document", &fault.Fault{Message: "a header needs its schema", Remedy: "give header"})
@@ -60,7 +62,7 @@ func makeFlatAssembler(c *compiling, settings json.RawMessage) any {
 }
 
 // result implements [transformer].
-func (a *flatAssembler) result(_ Result, source Source) Result {
+func (a *flatAssembler) result(Result, Source) Result {
 	charset := a.settings.Charset
 	if schema := a.schema; charset == "" && schema != nil {
 		charset = schema.Source.Info["codepage"]
@@ -136,7 +138,7 @@ func (a *flatAssembler) schemaOf(m outgoing) (*flatfile.Schema, error) {
 		}
 		return nil, &fault.Fault{
 			Message: fmt.Sprintf("there is no schema of a flat file for message type %s", kind),
-			Remedy:  "define the message type with its schema, or set schema of the component",
+			Remedy:  "define the message type with its schema, or set document of the component",
 		}
 	}
 	a.mu.Lock()

@@ -20,11 +20,12 @@ type flatDisassembler struct {
 
 func makeFlatDisassembler(c *compiling, settings json.RawMessage) any {
 	s := decode[struct {
-		Schema                string `json:"schema"`
+		Document              string `json:"document"`
 		Header                string `json:"header"`
 		Trailer               string `json:"trailer"`
 		PreserveHeader        bool   `json:"preserve_header"`
-		Recoverable           string `json:"recoverable"`
+		Recoverable           bool   `json:"recoverable"`
+		RecoverRecords        bool   `json:"recover_records"`
 		Validate              bool   `json:"validate"`
 		Newline               string `json:"newline"`
 		RequireFinalDelimiter bool   `json:"require_final_delimiter"`
@@ -35,14 +36,17 @@ func makeFlatDisassembler(c *compiling, settings json.RawMessage) any {
 		Charset: s.Charset, Validate: s.Validate, RequireFinalDelimiter: s.RequireFinalDelimiter,
 		Header: c.flatSchema("header", s.Header, anyNewline), Trailer: c.flatSchema("trailer", s.Trailer, anyNewline),
 	}}
-	if s.Recoverable != "none" {
-		d.settings.Recover = interchange.Recovery(s.Recoverable)
+	d.settings.Recover = recovery(s.Recoverable)
+	if s.RecoverRecords {
+		d.settings.Recover = interchange.Records
 	}
-	if s.Schema == "" {
-		c.fail("schema", &fault.Fault{Message: "component flat-file-disassembler needs schema", Remedy: "give the message type of its messages"})
+	if s.Document == "" {
+		c.fail("document", &fault.Fault{
+			Message: "component flat-file-disassembler needs document", Remedy: "give the message type of its messages",
+		})
 		return nil
 	}
-	d.schema = c.flatSchema("schema", s.Schema, anyNewline)
+	d.schema = c.flatSchema("document", s.Document, anyNewline)
 	return d
 }
 

@@ -97,7 +97,7 @@ func (r *running) open(ctx context.Context, m *measured) (io.Reader, func() erro
 const probed = 64 << 10
 
 func (r *running) read(ctx context.Context, body io.Reader) error {
-	chosen := part{}
+	var chosen part
 	switch all := r.pipe.disassemblers; len(all) {
 	case 0:
 		return r.passThrough(body)

@@ -156,7 +156,7 @@ func TestErrorsOfTheSourceOfTheSinkAndOfTheContextAreNoFailures(t *testing.T) {
 	t.Parallel()
 	for _, stages := range []string{
 		passThrough, xmlOnly, `{"disassemble": [{"component": "json-disassembler"}]}`, `{"disassemble": [{"component": "csv-disassembler"}]}`,
-		`{"disassemble": [{"component": "flat-file-disassembler", "settings": {"schema": "urn:file#File", "recoverable": "records"}}]}`,
+		`{"disassemble": [{"component": "flat-file-disassembler", "settings": {"document": "urn:file#File", "recover_records": true}}]}`,
 		`{"disassemble": [{"component": "xml-disassembler", "settings": {"recoverable": true}}, {"component": "csv-disassembler"}]}`,
 	} {
 		content := order
@@ -215,7 +215,7 @@ func TestAnEmptyBodyIsNothingThatCanBeDisassembled(t *testing.T) {
 	t.Parallel()
 	for _, stages := range []string{
 		xmlOnly, `{"disassemble": [{"component": "json-disassembler"}]}`, `{"disassemble": [{"component": "csv-disassembler"}]}`,
-		`{"disassemble": [{"component": "flat-file-disassembler", "settings": {"schema": "urn:file#File", "recoverable": "messages"}}]}`,
+		`{"disassemble": [{"component": "flat-file-disassembler", "settings": {"document": "urn:file#File", "recoverable": true}}]}`,
 		`{"disassemble": [{"component": "xml-disassembler"}, {"component": "csv-disassembler"}]}`,
 	} {
 		_, err := run(t, receive(t, stages), body(""))
@@ -228,7 +228,7 @@ func TestTheFirstDisassemblerThatTakesABodyGetsItWhole(t *testing.T) {
 	p := receive(t, `{"disassemble": [
 		{"component": "xml-disassembler", "settings": {"documents": ["urn:orders#Order"]}},
 		{"component": "json-disassembler", "settings": {"type": "order"}},
-		{"component": "flat-file-disassembler", "settings": {"schema": "urn:file#File"}},
+		{"component": "flat-file-disassembler", "settings": {"document": "urn:file#File"}},
 		{"component": "csv-disassembler", "settings": {"root": "Table"}}]}`)
 	long := strings.Repeat("12;abcdefghijklmnopqrstuvwxyz\n", 10_000)
 	for content, kind := range map[string]string{
@@ -245,7 +245,7 @@ func TestTheFirstDisassemblerThatTakesABodyGetsItWhole(t *testing.T) {
 			t.Errorf("%.40q lost lines", content)
 		}
 	}
-	f := requireFailure(t, func() error { _, err := run(t, p, body("<other/>")); return err }(), "receive.disassemble", "no disassembler")
+	f := requireFault(t, func() error { _, err := run(t, p, body("<other/>")); return err }(), "receive.disassemble", "no disassembler")
 	for _, want := range []string{"xml-disassembler: message type other", "json-disassembler: this is no JSON", "csv-disassembler: it begins as XML"} {
 		if !strings.Contains(f.Message, want) {
 			t.Errorf("%q does not say %q", f.Message, want)

@@ -26,7 +26,7 @@ func (r *running) unrecognized(kind string) error {
 // Bad implements [interchange.Sink]: a part of the input that was passed over. It takes the place of the message that was taken back, or,
 // within a message that goes on, has a number of its own.
 func (r *running) Bad(bad interchange.Bad) error {
-	number := int64(0)
+	var number int64
 	if m := r.current; m != nil && m.isAborted {
 		number = m.number
 		r.current = nil
@@ -99,7 +99,7 @@ func (r *running) rest(ctx context.Context, err error) error {
 	if u, is := errors.AsType[*interchange.Unreadable](err); is {
 		from = u.From
 	}
-	number := int64(0)
+	var number int64
 	if m := r.current; m != nil {
 		m.stop()
 		r.current = nil

@@ -8,7 +8,13 @@ import (
 )
 
 // requireBad holds that one message is bad, with this body and code.
-func requireBad(t *testing.T, c *collected, i int, content, code, text string) *fault.Fault {
+func requireBad(t *testing.T, c *collected, i int, content, code, text string) {
+	t.Helper()
+	_ = requireBadFault(t, c, i, content, code, text)
+}
+
+// requireBadFault gives its fault too.
+func requireBadFault(t *testing.T, c *collected, i int, content, code, text string) *fault.Fault {
 	t.Helper()
 	if len(c.bad) <= i {
 		t.Fatalf("%d messages are bad, and not %d", len(c.bad), i+1)
@@ -17,7 +23,7 @@ func requireBad(t *testing.T, c *collected, i int, content, code, text string) *
 	if b.body != content {
 		t.Errorf("bad message %d is %.200q and not %.200q", i, b.body, content)
 	}
-	f := requireFailure(t, b.failure, code, text)
+	f := requireFault(t, b.failure, code, text)
 	if f.Number != b.Number {
 		t.Errorf("bad message %d has number %d, and %d in its fault", i, b.Number, f.Number)
 	}
@@ -38,7 +44,7 @@ func TestMessagesOfUnknownTypesAreSuspendedWithAllThatTheySay(t *testing.T) {
 		t.Errorf("the bad message is %+v", c.bad[0].Message)
 	}
 	_, err = run(t, receive(t, strings.Replace(recoverXML, `"recoverable": true, `, "", 1)), body(content))
-	f := requireFailure(t, err, "receive.disassemble", "message type urn:n#Other")
+	f := requireFault(t, err, "receive.disassemble", "message type urn:n#Other")
 	if f.Place.Byte != int64(strings.Index(content, "<n:Other>")) {
 		t.Errorf("it is placed at %+v", f.Place)
 	}
@@ -76,7 +82,7 @@ func utf16(content string) string {
 }
 
 const recoverFile = `{"disassemble": [{"component": "flat-file-disassembler", "settings":
-	{"schema": "urn:file#File", "header": "urn:head#Head", "preserve_header": true, "recoverable": "records", "validate": true}}]}`
+	{"document": "urn:file#File", "header": "urn:head#Head", "preserve_header": true, "recover_records": true, "validate": true}}]}`
 
 func TestBadRecordsOfAFlatFileAreSuspendedOneByOne(t *testing.T) {
 	t.Parallel()
@@ -89,12 +95,12 @@ func TestBadRecordsOfAFlatFileAreSuspendedOneByOne(t *testing.T) {
 	if m.Type != "urn:file#File" || m.Written["urn:p#First"] != "a" || !strings.Contains(header, "<Sender>me</Sender>") {
 		t.Errorf("the message is %+v", m.Message)
 	}
-	f := requireBad(t, c, 0, "x;bad\n", "receive.record", "File/Line")
+	f := requireBadFault(t, c, 0, "x;bad\n", "receive.record", "File/Line")
 	if f.Place.Line != 3 || f.Place.Column != 1 || f.Place.Byte != 11 || f.Field != "No" || f.Record != "File/Line" {
 		t.Errorf("the fault is %+v", f)
 	}
-	_, err = run(t, receive(t, strings.Replace(recoverFile, `"records"`, `"none"`, 1)), body("HEADme\n1;a\nx;bad\n2;b\n"))
-	if f := requireFailure(t, err, "receive.disassemble", "flat-file-disassembler: "); f.Place.Line != 3 {
+	_, err = run(t, receive(t, strings.Replace(recoverFile, `"recover_records": true`, `"recover_records": false`, 1)), body("HEADme\n1;a\nx;bad\n2;b\n"))
+	if f := requireFault(t, err, "receive.disassemble", "flat-file-disassembler: "); f.Place.Line != 3 {
 		t.Errorf("without a recovery the fault is %+v", f)
 	}
 }
@@ -125,7 +131,7 @@ func TestBadLinesOfCSVAreSuspendedAsTheyStand(t *testing.T) {
 	if m := c.good[1]; m.Number != 3 || m.Type != "order" || m.ContentType != "application/json" || m.Promoted["urn:p#Id"] != "3" {
 		t.Errorf("the message is %+v", m.Message)
 	}
-	f := requireBad(t, c, 0, "2;bé;c\n", "receive.record", "2 values")
+	f := requireBadFault(t, c, 0, "2;bé;c\n", "receive.record", "2 values")
 	if f.Place.Line != 3 || c.bad[0].Charset != "utf-8" {
 		t.Errorf("the fault is %+v", f)
 	}

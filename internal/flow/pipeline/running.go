@@ -28,7 +28,7 @@ type running struct {
 	measured  measured
 	component string // of the disassembler
 
-	// What is known of the messages of the input.
+	// Facts about the messages of the input, which the disassembler gives.
 	kind        string // of the next one, empty where its parser says it at its end
 	contentType string
 	charset     string
@@ -197,9 +197,9 @@ func (r *running) end(kind string) error {
 		m.values = r.watched.Values()
 	}
 	result := r.result(m.number, kind)
-	failure, recovers := r.finish(m)
+	recovers, failure := r.finish(m)
 	if failure == nil && r.recovers && len(r.documents) > 0 {
-		failure, recovers = r.unrecognized(kind), true
+		recovers, failure = true, r.unrecognized(kind)
 	}
 	if failure != nil {
 		if f, is := fault.Of(failure); is {
@@ -220,7 +220,7 @@ func (r *running) end(kind string) error {
 }
 
 // finish ends the taps of a message, and gives why it is not valid, and whether the others go on.
-func (r *running) finish(m *message) (failure error, recovers bool) {
+func (r *running) finish(m *message) (recovers bool, failure error) {
 	for _, t := range m.taps {
 		err := t.end()
 		if err == nil || failure != nil {
@@ -231,7 +231,7 @@ func (r *running) finish(m *message) (failure error, recovers bool) {
 			failure, recovers = failed(codeOf(err, codeValidate), t.part.component, err), v.recovers()
 		}
 	}
-	return failure, recovers
+	return recovers, failure
 }
 
 // result is a message without the properties of its own.
@@ -253,20 +253,21 @@ func (r *running) properties(m *message, result *Message) {
 		switch {
 		case v.IsCut:
 			warning := fmt.Sprintf("%s has %d bytes, and is in the body alone", d.name, v.Bytes)
-			add(&result.Written, WarningProperty, warning)
+			result.Written = with(result.Written, WarningProperty, warning)
 		case d.isPromoted:
-			add(&result.Promoted, d.name, v.Text) // the database writes one that is too long to be promoted, and counts it
+			result.Promoted = with(result.Promoted, d.name, v.Text) // the database writes one that is too long to be promoted, and counts it
 		default:
-			add(&result.Written, d.name, v.Text)
+			result.Written = with(result.Written, d.name, v.Text)
 		}
 	}
 }
 
-func add(to *map[string]any, name, value string) {
-	if *to == nil {
-		*to = map[string]any{}
+func with(properties map[string]any, name, value string) map[string]any {
+	if properties == nil {
+		properties = map[string]any{}
 	}
-	(*to)[name] = value
+	properties[name] = value
+	return properties
 }
 
 // Abort implements [interchange.Sink].

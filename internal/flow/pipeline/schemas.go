@@ -13,7 +13,7 @@ import (
 	"github.com/parley-broker/parley/internal/flow/xsd"
 )
 
-// typeOf gives a message type that a setting names. What is wrong with the type itself is said of the type, and not here.
+// typeOf gives a message type that a setting names. Problems of the type itself have the path of the type.
 func (c *compiling) typeOf(setting, name string) *compiledType {
 	t := c.types.of(name)
 	if t == nil {
@@ -84,23 +84,23 @@ func (c *compiling) flatSchema(setting, name string, anyNewline bool) *flatfile.
 }
 
 // envelope gives the envelope that the schema of the type describes.
-func (t *compiledType) envelope() (*envelope.Envelope, error) {
-	if t.xsd == nil {
+func (c *compiledType) envelope() (*envelope.Envelope, error) {
+	if c.xsd == nil {
 		return nil, &fault.Fault{
-			Message: fmt.Sprintf("message type %s has no XML schema", t.name), Remedy: "give it the schema of the envelope",
+			Message: fmt.Sprintf("message type %s has no XML schema", c.name), Remedy: "give it the schema of the envelope",
 		}
 	}
-	all, err := envelope.FromSchema(t.xsd)
+	all, err := envelope.FromSchema(c.xsd)
 	if err != nil {
 		return nil, err
 	}
 	for i := range all {
-		if all[i].Type == t.name {
+		if all[i].Type == c.name {
 			return &all[i], nil
 		}
 	}
 	return nil, &fault.Fault{
-		Message: fmt.Sprintf("root %s has no body_xpath", t.name), Remedy: "set it in the recordInfo of the root", File: t.xsd.File(),
+		Message: fmt.Sprintf("root %s has no body_xpath", c.name), Remedy: "set it in the recordInfo of the root", File: c.xsd.File(),
 	}
 }
 

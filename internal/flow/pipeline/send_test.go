@@ -57,13 +57,13 @@ func TestMessagesAreAssembledAsSettingsSay(t *testing.T) {
 			`<f:File xmlns:f="urn:file"><Line><No>1</No><Name>é</Name></Line><Line><No>2</No><Name>b</Name></Line></f:File>`, "1;é\n2;b\n", "text/plain", "utf-8",
 		},
 		{
-			"a flat file with a header", `{"assemble": [{"component": "flat-file-assembler", "settings": {"schema": "urn:file#File", "charset": "windows-1252",
+			"a flat file with a header", `{"assemble": [{"component": "flat-file-assembler", "settings": {"document": "urn:file#File", "charset": "windows-1252",
 				"header": "urn:head#Head", "header_document": "<h:Head xmlns:h=\"urn:head\"><Sender>me</Sender></h:Head>"}}]}`,
 			`<f:File xmlns:f="urn:file"><Line><No>1</No><Name>é</Name></Line></f:File>`, "HEADme\n1;\xe9\n", "text/plain", "windows-1252",
 		},
 		{
 			"a flat file with the header that was received",
-			`{"assemble": [{"component": "flat-file-assembler", "settings": {"schema": "urn:file#File", "header": "urn:head#Head"}}]}`,
+			`{"assemble": [{"component": "flat-file-assembler", "settings": {"document": "urn:file#File", "header": "urn:head#Head"}}]}`,
 			`<f:File xmlns:f="urn:file"><Line><No>1</No><Name>a</Name></Line></f:File>`, "HEADyou\n1;a\n", "text/plain", "utf-8",
 		},
 		{
@@ -120,8 +120,8 @@ func TestWhatAPipelineRefusesToSendIsAPermanentFailure(t *testing.T) {
 		{`{"assemble": [{"component": "json-assembler"}]}`, `{} {}`, "second document"},
 		{`{"assemble": [{"component": "csv-assembler"}]}`, `{"a": {}}`, "csv-assembler"},
 		{`{"assemble": [{"component": "flat-file-assembler"}]}`, `<x/>`, "no schema of a flat file for message type none"},
-		{`{"assemble": [{"component": "flat-file-assembler", "settings": {"schema": "urn:file#File"}}]}`, `<x/>`, "the document is x"},
-		{`{"assemble": [{"component": "flat-file-assembler", "settings": {"schema": "urn:file#File", "header": "urn:head#Head"}}]}`, `<x/>`, "no property"},
+		{`{"assemble": [{"component": "flat-file-assembler", "settings": {"document": "urn:file#File"}}]}`, `<x/>`, "the document is x"},
+		{`{"assemble": [{"component": "flat-file-assembler", "settings": {"document": "urn:file#File", "header": "urn:head#Head"}}]}`, `<x/>`, "no property"},
 		{`{"encode": [{"component": "charset-encoder", "settings": {"charset": "1252"}}, {"component": "gzip-encoder"}]}`, "a€\u0416", "no character"},
 	} {
 		for _, padding := range []string{"", long} {
@@ -195,7 +195,7 @@ func TestWhatIsAssembledIsDisassembledToTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, err := run(t, receive(t, `{"decode": [{"component": "gzip-decoder"}],
-		"disassemble": [{"component": "flat-file-disassembler", "settings": {"schema": "urn:file#File"}}]}`), body(flat))
+		"disassemble": [{"component": "flat-file-disassembler", "settings": {"document": "urn:file#File"}}]}`), body(flat))
 	if err != nil || c.bodies() != content {
 		t.Errorf("it is %s, %v\nand not %s", c.bodies(), err, content)
 	}

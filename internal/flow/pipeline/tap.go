@@ -60,6 +60,6 @@ func (t *tap) end() error {
 func (t *tap) stop() {
 	if t.pipe != nil {
 		_ = t.pipe.CloseWithError(io.ErrUnexpectedEOF) // a pipe has no error of its own
-		<-t.done
+		<-t.done                                       //nolint:errcheck // the message is given up, whatever its reader says of it
 	}
 }

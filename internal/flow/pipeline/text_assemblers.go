@@ -133,12 +133,7 @@ func oneDocument(r io.Reader) error {
 				Message: "a second document follows the first", Place: fault.Place{Byte: d.InputOffset()}, Remedy: "send one document of JSON",
 			}
 		case err != nil:
-			if _, isSyntax := errors.AsType[*json.SyntaxError](err); !isSyntax && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-				return err
-			}
-			return &fault.Fault{
-				Message: "this is no JSON: " + err.Error(), Err: err, Place: fault.Place{Byte: d.InputOffset()}, Remedy: "send a document of JSON",
-			}
+			return noJSON(err, d.InputOffset())
 		}
 		switch token {
 		case json.Delim('{'), json.Delim('['):
@@ -146,5 +141,16 @@ func oneDocument(r io.Reader) error {
 		case json.Delim('}'), json.Delim(']'):
 			depth--
 		}
+	}
+}
+
+// noJSON leaves errors of the source as they are.
+func noJSON(err error, at int64) error {
+	_, isSyntax := errors.AsType[*json.SyntaxError](err)
+	if !isSyntax && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return err
+	}
+	return &fault.Fault{
+		Message: "this is no JSON: " + err.Error(), Err: err, Place: fault.Place{Byte: at}, Remedy: "send a document of JSON",
 	}
 }
