@@ -43,7 +43,7 @@ Parley starts a private PostgreSQL of its own, shared by all commands that use t
 
 	root.AddCommand(brokerverbs.Commands(a)...)
 	root.AddCommand(mailverbs.New(a, daemonverbs.NewMailServe(a)))
-	root.AddCommand(flowverbs.New(a))
+	root.AddCommand(flowverbs.New(a, daemonverbs.NewFlowServe(a)))
 	root.AddCommand(measureverbs.NewBench(a, peers), measureverbs.NewDemo(a))
 	root.AddCommand(daemonverbs.NewServe(a), newVersionCommand(a))
 	root.SetFlagErrorFunc(verb.ExplainFlag)

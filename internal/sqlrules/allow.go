@@ -246,7 +246,7 @@ var withinReach = map[string]string{
 	"parley_flow._p_reached(text,text,parley.caller)":                                asksTheRight,
 	"parley_flow._p_read_body(text,bigint,bigint,integer,integer,parley.caller)":     asksTheRight,
 	"parley_flow._p_receive(text,text,bytea[],jsonb[],text[],jsonb[],integer[],text[],jsonb[],bigint[],jsonb[]," +
-		"text[],text[],bigint,integer[],bigint[],bigint,bigint,parley.caller)": asksTheRight,
+		"text[],text[],bigint,integer[],bigint[],bigint,bigint,bigint,parley.caller)": asksTheRight,
 	"parley_flow._p_release(text,bigint,bigint[],parley.caller)":                          asksTheRight,
 	"parley_flow._p_removed(text,text,text[],parley.caller)":                              asksTheRight,
 	"parley_flow._p_renew(text,bigint[],interval,parley.caller)":                          asksTheRight,

@@ -1,5 +1,5 @@
-// Package compose makes a daemon out of its parts: the broker and mail transport for each of its databases, the way to other servers, and
-// what it shows to monitoring systems.
+// Package compose makes a daemon out of its parts: the broker, mail transport and hosts of integration for each of its databases, the way
+// to other servers, and what it shows to monitoring systems.
 package compose
 
 import (
@@ -21,6 +21,7 @@ type Daemon struct {
 	ListenDSNs, ProcedureDSNs []string
 	Broker                    bool // activation, timers, dialogs
 	ServesMail                bool
+	ServesFlow                bool // hosts of integration
 	Ramp                      time.Duration
 	GraceTime                 time.Duration
 	SessionsMax               int    // of procedures, for each database
@@ -28,6 +29,7 @@ type Daemon struct {
 	External                  External
 	Network                   Network
 	Mail                      Mail
+	Flow                      Flow
 	Private                   *postgres.Server // supervised; nil where the databases are of others
 	Logger                    *slog.Logger
 
@@ -41,8 +43,8 @@ func New() *Daemon { return &Daemon{connections: pgdb.NewConnectionLimit()} }
 // Validate finds what cannot be meant.
 func (d *Daemon) Validate() error {
 	switch {
-	case !d.Broker && !d.ServesMail:
-		return errors.New("--broker=false without --mail leaves nothing to run")
+	case !d.Broker && !d.ServesMail && !d.ServesFlow:
+		return errors.New("--broker=false without --mail and --flow leaves nothing to run")
 	case !d.Broker && (d.Network.Address != "" || len(d.ListenDSNs)+len(d.ProcedureDSNs) > 0):
 		return errors.New("--listen, --listen-dsn and --procedure-dsn are for a daemon of the broker")
 	case len(d.ListenDSNs) > 0 && len(d.ListenDSNs) != max(1, len(d.DSNs)):
@@ -57,7 +59,7 @@ func (d *Daemon) Validate() error {
 			return err
 		}
 	}
-	return errors.Join(d.External.validate(len(d.DSNs)), d.Network.validate(), d.Mail.validate())
+	return errors.Join(d.External.validate(len(d.DSNs)), d.Network.validate(), d.Mail.validate(), d.Flow.validate())
 }
 
 // Run runs the daemon until ctx ends.
@@ -93,6 +95,13 @@ func (d *Daemon) parts() []daemon.Part {
 			mail := &mailPart{daemon: d, dsn: dsn, config: d.Mail.Config}
 			mail.config.Logger = d.Logger
 			parts = append(parts, mail)
+		}
+	}
+	if d.ServesFlow {
+		for _, dsn := range d.DSNs {
+			flow := &flowPart{daemon: d, dsn: dsn, config: d.Flow.Config}
+			flow.config.Logger = d.Logger
+			parts = append(parts, flow)
 		}
 	}
 	return parts

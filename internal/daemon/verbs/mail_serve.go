@@ -8,7 +8,7 @@ import (
 
 // NewMailServe makes parley mail serve.
 func NewMailServe(a *verb.App) *cobra.Command {
-	cmd := serveCommand(a, true)
+	cmd := serveCommand(a, mailAlone)
 	cmd.Short = "Run mail transport: receive by SMTP, categorize, send, report"
 	cmd.Long = `Run mail transport for a database until Ctrl-C or SIGTERM. What it does is configured in the database: see parley mail apply.
 

@@ -43,12 +43,29 @@ for one connection on which the daemon is notified; without it the daemon scans 
 Queues may name programs and web addresses to be read by. The daemon starts and calls only what --allow-program and
 --allow-webhook allow: without them none.
 
-With --mail it runs mail transport too; parley mail serve is the same for a daemon of mail alone, and has the
-flags --mail-... without mail-.`
+With --mail it runs mail transport too, with --flow hosts of integration; parley mail serve and parley flow serve are the
+same for a daemon of one of them alone, and have the flags --mail-... and --flow-... without mail- and flow-.`
+
+// alone says of which part a command that runs a daemon is.
+type alone string
+
+const (
+	allParts  alone = ""
+	mailAlone alone = "mail"
+	flowAlone alone = "flow"
+)
+
+// prefix gives how the names of flags of a part begin, where the command has several.
+func (o alone) prefix(part alone) string {
+	if o == part {
+		return ""
+	}
+	return string(part) + "-"
+}
 
 // NewServe makes parley serve.
 func NewServe(a *verb.App) *cobra.Command {
-	cmd := serveCommand(a, false)
+	cmd := serveCommand(a, allParts)
 	cmd.Short = "Run the daemon: start readers while messages wait, fire timers"
 	cmd.Long = serveLong
 	cmd.Example = `  parley serve --dsn postgres://daemon@db1/shop
@@ -58,8 +75,9 @@ func NewServe(a *verb.App) *cobra.Command {
 	return cmd
 }
 
-// serveCommand is parley serve, and with other defaults, and shorter names of the flags of mail, parley mail serve.
-func serveCommand(a *verb.App, mailAlone bool) *cobra.Command {
+// serveCommand is parley serve, and with other defaults, and shorter names of the flags of one part, parley mail serve and parley flow
+// serve.
+func serveCommand(a *verb.App, of alone) *cobra.Command {
 	s := &serving{Daemon: compose.New()}
 	cmd := &cobra.Command{
 		Use:  "serve",
@@ -69,8 +87,9 @@ func serveCommand(a *verb.App, mailAlone bool) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&s.Broker, "broker", !mailAlone, "run the broker: activation, timers, dialogs")
-	flags.BoolVar(&s.ServesMail, "mail", mailAlone, "run mail transport, for each database")
+	flags.BoolVar(&s.Broker, "broker", of == allParts, "run the broker: activation, timers, dialogs")
+	flags.BoolVar(&s.ServesMail, "mail", of == mailAlone, "run mail transport, for each database")
+	flags.BoolVar(&s.ServesFlow, "flow", of == flowAlone, "run hosts of integration, for each database")
 	flags.StringArrayVar(&s.DSNs, "dsn", nil,
 		"database to serve, may be given several times (default PARLEY_DSN, then DATABASE_URL, then a private PostgreSQL)")
 	flags.StringArrayVar(&s.ListenDSNs, "listen-dsn", nil,
@@ -85,11 +104,8 @@ func serveCommand(a *verb.App, mailAlone bool) *cobra.Command {
 	flags.StringVar(&s.logFormat, "log-format", "text", "text or json")
 	s.addExternalFlags(cmd)
 	s.addNetworkFlags(cmd)
-	if mailAlone {
-		s.addMailFlags(cmd, "")
-	} else {
-		s.addMailFlags(cmd, "mail-")
-	}
+	s.addMailFlags(cmd, of.prefix(mailAlone))
+	s.addFlowFlags(cmd, of.prefix(flowAlone))
 	return cmd
 }
 

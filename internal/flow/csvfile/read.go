@@ -26,7 +26,6 @@ type Settings struct {
 	Root, Row string // names of the elements, Rows and Row by default
 	Namespace string // of the root
 	Recover   interchange.Recovery
-	Opened    func(*text.Source) // once, before the first line
 }
 
 func (s Settings) orDefault() Settings {
@@ -53,7 +52,6 @@ type Summary struct {
 type reader struct {
 	Settings
 	csv     *csv.Reader
-	lines   lines
 	sink    interchange.Sink
 	summary Summary
 	names   []string // of elements, or members of JSON with their colons
@@ -67,11 +65,7 @@ func Read(ctx context.Context, body io.Reader, settings Settings, sink interchan
 	if err != nil {
 		return Summary{}, err
 	}
-	if settings.Opened != nil {
-		settings.Opened(source)
-	}
-	r := &reader{Settings: settings.orDefault(), lines: lines{r: source}, sink: sink}
-	r.csv = csv.NewReader(&r.lines)
+	r := &reader{Settings: settings.orDefault(), csv: csv.NewReader(source), sink: sink}
 	r.csv.Comma, r.csv.Comment, r.csv.ReuseRecord = r.Delimiter, r.Comment, true
 	r.summary.Disagreement = source.Disagreement
 	if err := r.header(); err != nil {
@@ -93,7 +87,7 @@ func (r *reader) header() error {
 		}
 	}
 	if err != nil {
-		return r.explain(err, 0)
+		return r.explain(err)
 	}
 	for i, column := range columns {
 		line, position := r.csv.FieldPos(i)
@@ -131,7 +125,6 @@ func (r *reader) rows(ctx context.Context) error {
 			return err
 		}
 		from := r.csv.InputOffset()
-		r.lines.forget(from)
 		row, err := r.csv.Read()
 		if errors.Is(err, io.EOF) {
 			break
@@ -139,18 +132,15 @@ func (r *reader) rows(ctx context.Context) error {
 		if err == nil {
 			r.buf, err = r.appendRow(r.buf[:0], row)
 		} else {
-			err = r.explain(err, from)
+			err = r.explain(err)
 		}
 		if f, isFault := fault.Of(err); isFault && r.Recover != interchange.Nothing && !errors.Is(f, errUnreadable) {
 			r.summary.Bad++
 			f.End = r.csv.InputOffset()
-			if err := r.sink.Bad(interchange.Bad{Fault: f, From: from, To: f.End, Raw: r.lines.between(from, f.End)}); err != nil {
+			if err := r.sink.Bad(interchange.Bad{Fault: f, From: from, To: f.End}); err != nil {
 				return err
 			}
 			continue
-		}
-		if errors.Is(err, errUnreadable) {
-			return &interchange.Unreadable{From: from, Err: err}
 		}
 		if err != nil {
 			return err
@@ -278,16 +268,13 @@ func (r *reader) appendRow(to []byte, row []string) ([]byte, error) {
 // errUnreadable marks quotes that do not match: where the next line begins is not certain.
 var errUnreadable = errors.New("quotes do not match")
 
-// explain gives an error of encoding/csv, in a line that begins at a byte of the text, its place and remedy.
-func (r *reader) explain(err error, from int64) error {
+// explain gives an error of encoding/csv its place and remedy.
+func (r *reader) explain(err error) error {
 	parse, ok := errors.AsType[*csv.ParseError](err)
 	if !ok {
 		return err
 	}
-	f := &fault.Fault{Place: fault.Place{Byte: from, Line: int64(parse.Line), Column: parse.Column}}
-	if parse.Line == parse.StartLine {
-		f.Place.Byte += int64(parse.Column - 1)
-	}
+	f := &fault.Fault{Place: fault.Place{Byte: r.csv.InputOffset(), Line: int64(parse.Line), Column: parse.Column}}
 	switch {
 	case errors.Is(err, csv.ErrFieldCount):
 		f.Message = "the line has another number of values than the header line"

@@ -19,13 +19,14 @@ const (
 	exitBad    = 3 // good messages were written, and bad ones reported
 )
 
-// New makes the group of commands.
-func New(a *verb.App) *cobra.Command {
+// New makes the group of commands; serve is the one that runs hosts.
+func New(a *verb.App, serve *cobra.Command) *cobra.Command {
 	env := environment{a}
 	cmd := &cobra.Command{
 		Use:   "flow",
 		Short: "Integration: take files apart, define ports, operate what runs",
 	}
+	cmd.AddCommand(serve, newHostsCommand(env))
 	cmd.AddCommand(newDisassembleCommand(env), newAssembleCommand(env), newApplyCommand(env), newExportCommand(env), newImportCommand(env),
 		newSchemaCommand(env), newPortsCommand(env), newLocationsCommand(env), newMessagesCommand(env), newSuspendedCommand(env),
 		newFailuresCommand(env),

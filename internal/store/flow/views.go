@@ -74,6 +74,26 @@ func Locations(ctx context.Context, db pgdb.DB, scope Scope) ([]Location, error)
 		order by name`, scope.Application, scope.Host, scope.ReceivePort)
 }
 
+// HostNode is a host and a node that serves it, or served it last; Node is nil where none ever did.
+type HostNode struct {
+	Host       string          `json:"host"`
+	Role       *string         `json:"role"`
+	Node       *string         `json:"node"`
+	IsThere    bool            `json:"is_there"`
+	StartedAt  *time.Time      `json:"started_at"`
+	ReportedAt *time.Time      `json:"reported_at"`
+	Report     json.RawMessage `json:"report"`
+}
+
+// Hosts gives hosts by their names, with the nodes that serve them.
+func Hosts(ctx context.Context, db pgdb.DB, scope Scope) ([]HostNode, error) {
+	return collect[HostNode](ctx, db, "read hosts", `
+		select host, role, node, is_there, started_at, reported_at, coalesce(report, '{}')
+		from parley_flow.hosts
+		where $1::text = '' or host = $1::text
+		order by host, is_there desc, node`, scope.Host)
+}
+
 // Message is a message that is there, without its body.
 type Message struct {
 	MessageID     int64           `json:"message_id"`

@@ -9,6 +9,9 @@ from (values
   ('flow-property-values', 'CONFIGURATION', 'WARNING', '0', 'Filters name a property that no message type promotes.'),
   ('flow-no-node', 'RUNTIME', 'ERROR', '1 minute', 'A host has ports or locations, and no node serves it.'),
   ('flow-location', 'RUNTIME', 'ERROR', '1 minute', 'The source of a receive location cannot be reached.'),
+  ('flow-node-port', 'RUNTIME', 'ERROR', '1 minute', 'A node cannot serve a send port.'),
+  ('flow-node-definitions', 'RUNTIME', 'ERROR', '1 minute', 'A node cannot use the definitions.'),
+  ('flow-throttled', 'RUNTIME', 'WARNING', '1 minute', 'A node takes less in, or sends less, than it could.'),
   ('flow-port-unreachable', 'RUNTIME', 'WARNING', '0', 'The destination of a send port was not there.'),
   ('flow-port-stopped', 'RUNTIME', 'WARNING', '0', 'A send port is stopped, and messages wait for it.'),
   ('flow-order-held', 'RUNTIME', 'ERROR', '0', 'Messages wait behind one of their order that needs an operator.'),
@@ -78,6 +81,31 @@ as $$
     format('select * from parley_flow.receive_locations where name = %L;  -- and see its source', r.location)
   from parley_flow._p_location_report as r
   where r.failing_since is not null and r.reported_at > clock_timestamp() - interval '5 minutes'
+  union all
+  select p.code, p.kind, p.object, format('On node %s: %s', i.node, p.cause), p.since,
+    case p.code
+      when 'flow-node-port' then 'Permit what the node may use, or mend the definition; see parley flow hosts.'
+      else 'Mend the definitions, or upgrade the node.'
+    end
+  from parley_flow._p_host_instance as i
+  cross join lateral jsonb_to_recordset(i.report -> 'problems') as p (
+    code text, kind text, object text, cause text, since timestamptz
+  )
+  where i.reported_at > clock_timestamp() - interval '1 minute'
+    and p.code in ('flow-node-port', 'flow-node-definitions')
+  union all
+  select 'flow-throttled', 'host', i.host,
+    format('Node %s throttles %s in state %s, with a delay of %s ms.', i.node, t.direction, t.state, t.delay_ms),
+    t.since, 'select * from parley_flow.thresholds;  -- docs/flow/hosts.md says which state is which'
+  from parley_flow._p_host_instance as i
+  cross join lateral (
+    values ('publishing', i.report -> 'publishing'), ('delivery', i.report -> 'delivery')
+  ) as d (direction, throttling)
+  cross join lateral (
+    select d.direction, (d.throttling ->> 'state')::integer as state, d.throttling ->> 'delay_ms' as delay_ms,
+      (d.throttling ->> 'since')::timestamptz as since
+  ) as t
+  where i.reported_at > clock_timestamp() - interval '1 minute' and t.state <> 0
   union all
   select 'flow-source-left', 'receive location', l.name,
     format('%s of its sources were taken and are not reported to be removed.', count(*)), min(g.taken_at),

@@ -128,7 +128,7 @@ Errors: PF006.';
 
 create function parley_flow._p_complete_drafts(
   drafts parley_flow._p_draft[], host_id integer, inputs integer[], contents bigint[], parts jsonb[],
-  failure_codes text[], failure_errors text[], parent_id bigint, ns integer[]
+  failure_codes text[], failure_errors text[], parent_id bigint, ns integer[], interchange_id bigint
 ) returns parley_flow._p_draft[]
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -140,7 +140,9 @@ begin
   for i in 1..cardinality(drafts) loop
     v_n := ns[i];
     drafts[i].parent_id := parent_id;
-    if inputs is not null then
+    if interchange_id is not null then
+      drafts[i].interchange_id := interchange_id;
+    elsif inputs is not null then
       if v_first ? inputs[v_n]::text then
         drafts[i].interchange_id := (v_first ->> inputs[v_n]::text)::bigint;
       else
@@ -167,8 +169,8 @@ end
 $$;
 
 comment on function parley_flow._p_complete_drafts(
-  parley_flow._p_draft[], integer, integer[], bigint[], jsonb[], text[], text[], bigint, integer[]
+  parley_flow._p_draft[], integer, integer[], bigint[], jsonb[], text[], text[], bigint, integer[], bigint
 ) is
 'Gives drafts what few messages have: others of their input, streamed bodies, parts, failures, a parent.
 Arguments: drafts; host_id; inputs to failure_errors, as _p_receive has them; parent_id; ns, of which of those each
-draft is.';
+draft is; interchange_id, null: the first message of each input.';

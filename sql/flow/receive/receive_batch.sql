@@ -56,7 +56,7 @@ create function parley_flow._p_receive(
   contents bigint[] default null, parts jsonb[] default null, failure_codes text[] default null,
   failure_errors text[] default null, epoch bigint default null, matched_messages integer[] default null,
   matched_ports bigint[] default null, resubmission_lease bigint default null, resubmission_item bigint default null,
-  caller parley.caller default parley.current_caller()
+  interchange_id bigint default null, caller parley.caller default parley.current_caller()
 ) returns table (n integer, message_id bigint, outcome text)
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -114,9 +114,9 @@ begin
   end if;
   v_drafts := parley_flow._p_drafts_of(v_location, v_ids, bodies, promoted, written, message_types, v_ns);
   if inputs is not null or contents is not null or parts is not null or failure_codes is not null
-    or v_parent is not null then
+    or v_parent is not null or interchange_id is not null then
     v_drafts := parley_flow._p_complete_drafts(
-      v_drafts, v_host.host_id, inputs, contents, parts, failure_codes, failure_errors, v_parent, v_ns
+      v_drafts, v_host.host_id, inputs, contents, parts, failure_codes, failure_errors, v_parent, v_ns, interchange_id
     );
   end if;
   return query
@@ -131,7 +131,7 @@ $$;
 
 comment on function parley_flow._p_receive(
   text, text, bytea[], jsonb[], text[], jsonb[], integer[], text[], jsonb[], bigint[], jsonb[], text[], text[], bigint,
-  integer[], bigint[], bigint, bigint, parley.caller
+  integer[], bigint[], bigint, bigint, bigint, parley.caller
 ) is
 'Takes in messages of a receive location: stores them, writes their inputs into the ledger and makes their deliveries,
 all or nothing. Gives of each what became of it: PUBLISHED; SUSPENDED or FAILED_ROUTED, because it failed or nobody asks
@@ -143,7 +143,8 @@ each is one of its own); keys of inputs, null for one without; entries, what the
 source has to be removed afterwards (null: none has); contents, as _p_begin_body gave them; parts; failure_codes and
 failure_errors, of messages that failed in the pipeline; epoch, matched_messages and matched_ports, when the host has
 matched them: which message, from 1 on, goes to which send port; resubmission_lease and resubmission_item, of
-stage RECEIVE, which this completes.
+stage RECEIVE, which this completes; interchange_id, the first message of an input of which this transaction has brought
+others before.
 Errors: PF001, PF006 no such location or content, PF007 the lease is over, PF010 malformed, PF015 the location is
 disabled, PF016.';
 

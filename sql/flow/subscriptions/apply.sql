@@ -235,6 +235,7 @@ begin
     return false;
   end if;
   perform parley_store.add_system('flow');
+  perform parley_flow._p_seed_pressure();
   -- So that the first messages do not make them, and wait for each other.
   perform parley_store.maintain_tracking(retention => '100 years');
   return true;

@@ -276,12 +276,12 @@ as $$
     select
     from parley_store._p_lane as l
     cross join unnest(beginnings) as b (beginning)
-    where l.lane_id = _p_is_passed_by.lane_id and starts_with(l.lane, b.beginning)
+    where l.lane_id = _p_is_passed_by.lane_id and starts_with(l.lane || '#', b.beginning)
   )
 $$;
 
 comment on function parley_store._p_is_passed_by(bigint, text[]) is
-'Reports whether the name of a lane begins with one of some texts.';
+'Reports whether the name of a lane, with # at its end, begins with one of some texts.';
 
 create function parley_store.claim_work(
   system text, items integer default 100, lanes integer default 1, lease interval default '1 minute',
@@ -361,5 +361,5 @@ may give nothing although items wait, when a lane was left or is being changed: 
 Arguments: system; items, the most of all lanes, 1 to 10,000; lanes, the most in one call, 1 to 1,000; lease, how long
 the items are the caller''s, 1 second to 1 day; holder, a name for the caller; timeout, milliseconds to wait for work
 (0: do not wait); each, the most of one lane (null: as many as of all); passed_by, beginnings of the names of lanes that
-are left to other callers for now.
+are left to other callers for now, where # stands behind each name too.
 Errors: PS001, PS002, PS009 not READ COMMITTED, and those of parley.take.';

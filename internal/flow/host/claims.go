@@ -1,0 +1,68 @@
+package host
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/parley-broker/parley/internal/backoff"
+	flowstore "github.com/parley-broker/parley/internal/store/flow"
+)
+
+const (
+	// claimedLanes and claimedEach bound one claim: so many lanes, and so many messages of each.
+	claimedLanes = 10
+	claimedEach  = 500
+)
+
+// processors is how many processors this process has.
+var processors = runtime.GOMAXPROCS(0)
+
+// claim claims messages until ctx ends. Those that were claimed outlast it.
+func (h *Host) claim(ctx, outlasting context.Context) {
+	failures := backoff.NewFailures(h.logger, "messages cannot be claimed")
+	for ctx.Err() == nil {
+		if h.settings.Load() == nil {
+			_ = backoff.Wait(ctx, 50*time.Millisecond)
+			continue
+		}
+		h.ports.giveBackHung(time.Now())
+		room, passedBy := h.ports.state(time.Now())
+		if pause := h.throttle.deliveryDelay(room); pause > 0 {
+			h.ports.room.wait(ctx, pause)
+			continue
+		}
+		began := time.Now()
+		claimed, err := h.claimOnce(ctx, room, passedBy)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			_ = backoff.Wait(ctx, failures.Failed(err))
+			continue
+		case err != nil:
+			return
+		}
+		failures.Succeeded()
+		h.counts.claimed.Add(int64(len(claimed)))
+		for _, l := range h.leases.add(outlasting, claimed, began) {
+			if l.items[0].Stage == flowstore.StageReceive {
+				h.ports.resubmit(l)
+			} else {
+				h.ports.enter(l)
+			}
+		}
+		if pause := h.throttle.claimDelay(); pause > 0 && len(claimed) > 0 {
+			_ = backoff.Wait(ctx, pause)
+		}
+	}
+}
+
+// claimOnce claims as many messages as there is room for. It ends by itself soon: a claim that is broken off may have been made.
+func (h *Host) claimOnce(ctx context.Context, room int, passedBy []string) ([]flowstore.Claimed, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.server.config.Lease)
+	defer cancel()
+	each := min(room, claimedEach)
+	return flowstore.ClaimMessages(ctx, h.pool, flowstore.Claim{
+		Host: h.name, Holder: h.server.config.Node, Lanes: min(max(room/each, 1), claimedLanes), Each: each,
+		Lease: h.server.config.Lease, Timeout: claimTimeout, PassedBy: passedBy,
+	})
+}

@@ -1,0 +1,130 @@
+package host
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/parley-broker/parley/internal/flow/match"
+	"github.com/parley-broker/parley/internal/flow/pipeline"
+)
+
+// configuration has the definitions that concern a host, as parley_flow._p_configuration gives them. It does not change.
+type configuration struct {
+	Version         int64                   `json:"version"`
+	Epoch           int64                   `json:"epoch"`
+	Host            hostSettings            `json:"host"`
+	Locations       map[string]location     `json:"receive_locations"`
+	ReceivePorts    json.RawMessage         `json:"receive_ports"`
+	SendPorts       map[string]sendPort     `json:"send_ports"`
+	Pipelines       map[string]pipelineText `json:"pipelines"`
+	MessageTypes    json.RawMessage         `json:"message_types"`
+	PropertySchemas json.RawMessage         `json:"property_schemas"`
+	Groups          []match.Group           `json:"groups"`
+
+	matcher *match.Matcher
+	types   *pipeline.Types
+}
+
+// hostSettings are those of the host itself.
+type hostSettings struct {
+	InProcessPerCPU int    `json:"in_process_per_cpu"`
+	Publishing      string `json:"publishing_throttling"` // auto, force or never
+	Delivery        string `json:"delivery_throttling"`
+}
+
+// location is a receive location.
+type location struct {
+	ReceivePort      string            `json:"receive_port"`
+	Adapter          string            `json:"adapter"`
+	Address          string            `json:"address"`
+	Pipeline         string            `json:"pipeline"`
+	PipelineSettings json.RawMessage   `json:"pipeline_settings"`
+	Settings         json.RawMessage   `json:"settings"`
+	Secrets          map[string]string `json:"secrets"`
+	IsEnabled        bool              `json:"enabled"`
+	Application      string            `json:"application"`
+}
+
+// sendPort is a send port.
+type sendPort struct {
+	Number           int64             `json:"send_port"`
+	Application      string            `json:"application"`
+	Adapter          string            `json:"adapter"`
+	Address          string            `json:"address"`
+	Pipeline         string            `json:"pipeline"`
+	PipelineSettings json.RawMessage   `json:"pipeline_settings"`
+	Settings         json.RawMessage   `json:"settings"`
+	Secrets          map[string]string `json:"secrets"`
+	State            string            `json:"state"`
+	IsOrdered        bool              `json:"ordered"`
+	Concurrency      int               `json:"concurrency"`
+	Batch            int               `json:"batch"`
+}
+
+// pipelineText is a pipeline in a version.
+type pipelineText struct {
+	Version   int64           `json:"version"`
+	Direction string          `json:"direction"`
+	Stages    json.RawMessage `json:"stages"`
+}
+
+// readConfiguration reads what the database gives.
+func readConfiguration(written json.RawMessage) (*configuration, error) {
+	c := &configuration{}
+	if err := json.Unmarshal(written, c); err != nil {
+		return nil, fmt.Errorf("read the configuration of the host: %w", err)
+	}
+	types, err := pipeline.NewTypes(c.MessageTypes, c.PropertySchemas)
+	if err != nil {
+		return nil, fmt.Errorf("use the message types: %w", err)
+	}
+	c.types, c.matcher = types, match.New(c.Epoch, c.Groups)
+	return c, nil
+}
+
+// definition gives a pipeline as its package wants it.
+func (c *configuration) definition(name string) (pipeline.Definition, error) {
+	text, known := c.Pipelines[name]
+	if !known {
+		return pipeline.Definition{}, fmt.Errorf("there is no pipeline %q", name)
+	}
+	d := pipeline.Definition{Name: name, Direction: text.Direction}
+	if len(text.Stages) > 0 {
+		if err := json.Unmarshal(text.Stages, &d.Stages); err != nil {
+			return d, fmt.Errorf("read pipeline %q: %w", name, err)
+		}
+	}
+	return d, nil
+}
+
+// fingerprint is a text that differs when something differs of which a location or a port is made. It is that of a definition, its pipeline
+// and, where components of this may use them, the message types.
+func (c *configuration) fingerprint(definition any, pipelineName string) string {
+	text := c.Pipelines[pipelineName]
+	parts := []any{definition, text}
+	if string(text.Stages) != "{}" {
+		parts = append(parts, c.MessageTypes, c.PropertySchemas)
+	}
+	written, err := json.Marshal(parts)
+	if err != nil { // only of what was read as JSON
+		return err.Error()
+	}
+	return string(written)
+}
+
+// names of a map, in order.
+func names[T any](of map[string]T) []string { return slices.Sorted(maps.Keys(of)) }
+
+// The intervals of a host.
+const (
+	configurationInterval = 5 * time.Second // when the number of the configuration is asked for without a notification
+	maintenanceInterval   = 2 * time.Second
+	reportInterval        = 5 * time.Second
+	claimTimeout          = time.Second // how long a claim waits for work
+	statementTimeout      = time.Minute
+	restartPause          = time.Second // before a location that failed begins again, at first
+	longestRestart        = 30 * time.Second
+)

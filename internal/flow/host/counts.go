@@ -1,0 +1,70 @@
+package host
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/parley-broker/parley/internal/flow/adapter"
+)
+
+// latencyBounds are the bounds of a histogram of latencies, in seconds.
+var latencyBounds = [...]float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 3600}
+
+// latencies counts how long something took, by bounds.
+type latencies struct {
+	counts      [len(latencyBounds) + 1]atomic.Int64
+	nanoseconds atomic.Int64
+}
+
+// observe counts a latency. The clock of another machine may be ahead: no latency is less than nothing.
+func (l *latencies) observe(took time.Duration) {
+	took = max(took, 0)
+	at := 0
+	for at < len(latencyBounds) && took.Seconds() > latencyBounds[at] {
+		at++
+	}
+	l.counts[at].Add(1)
+	l.nanoseconds.Add(int64(took))
+}
+
+// counts are those of a host on this node since it began.
+type counts struct {
+	locations, sending                            atomic.Int64 // now
+	received, batches, suspended, repeated        atomic.Int64
+	receivedBytes, throttledBatches, commitErrors atomic.Int64
+	claimed, transmitted, sentBytes, failures     atomic.Int64
+	resubmitted, leasesLost                       atomic.Int64
+	inbound, outbound, latency                    latencies // of a commit, of a call of an adapter, from receipt to the end of sending
+}
+
+// took takes the outcome of a call of Take.
+func (c *counts) took(t *take) {
+	for _, p := range t.inputs {
+		c.received.Add(int64(p.result.Messages))
+		switch p.result.Outcome {
+		case adapter.Suspended, adapter.FailedRouted:
+			c.suspended.Add(1)
+		case adapter.Repeated:
+			c.repeated.Add(1)
+		case adapter.Published, adapter.Consumed:
+		}
+		if size := p.input.Size; size > 0 && p.input.Open != nil {
+			c.receivedBytes.Add(size)
+		} else {
+			c.receivedBytes.Add(int64(len(p.input.Body)))
+		}
+	}
+}
+
+// observeCommit takes the commit of a batch.
+func (h *Host) observeCommit(took time.Duration, _ int, err error) {
+	h.counts.batches.Add(1)
+	if err != nil {
+		h.counts.commitErrors.Add(1)
+		return
+	}
+	if took > 0 {
+		h.counts.inbound.observe(took)
+		h.server.governing.latency.Observe(took)
+	}
+}

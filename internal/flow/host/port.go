@@ -1,0 +1,368 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/parley-broker/parley/internal/flow/adapter"
+	"github.com/parley-broker/parley/internal/flow/pipeline"
+	flowstore "github.com/parley-broker/parley/internal/store/flow"
+)
+
+const (
+	// hungAfter is after how long without an outcome a port counts as one whose destination hangs.
+	hungAfter = 5 * time.Second
+	// orderedRuns is how many lanes of the keys of an order are worked on at once.
+	orderedRuns = 16
+	// smallUnit is the number of messages below which a lease is not divided, so that they are sent side by side.
+	smallUnit = 8
+)
+
+// outlet is a send port in one definition: its sender and pipeline. It is closed when it was replaced and nothing uses it any more.
+type outlet struct {
+	fingerprint string
+	definition  sendPort
+	sender      adapter.Sender
+	pipeline    *pipeline.Send
+	users       int // guarded by the mutex of the ports
+	isReplaced  bool
+}
+
+// port is a send port on this node. Its fields are guarded by the mutex of the ports.
+type port struct {
+	name     string
+	outlet   *outlet // nil where it cannot be served
+	inHand   int     // messages without an outcome
+	running  int     // batches that are being sent
+	waiting  []unit
+	progress time.Time // when it last had an outcome, or began to have something in its hands
+	isFailed bool      // whether the last outcome was that the destination is away
+}
+
+// unit has messages that are sent in one go: some of an unordered port, or all of a lease of an ordered one.
+type unit struct {
+	lease *lease
+	items []*flowstore.Claimed
+}
+
+func (u unit) numbers() []int64 {
+	numbers := make([]int64, len(u.items))
+	for i, item := range u.items {
+		numbers[i] = item.Item
+	}
+	return numbers
+}
+
+// ports are the send ports of a host on this node.
+type ports struct {
+	host *Host
+	room *signal // sent when something has left the hands of the node
+
+	mu     sync.Mutex
+	byName map[string]*port
+	inHand int
+	work   sync.WaitGroup
+	ended  chan struct{} // closed when nothing more may begin
+	isOver bool
+}
+
+func newPorts(h *Host) *ports {
+	return &ports{host: h, room: newSignal(), byName: map[string]*port{}, ended: make(chan struct{})}
+}
+
+// use makes the senders of a configuration, and closes those that it has no more.
+func (ps *ports) use(c *configuration) {
+	retired := []*outlet{}
+	for _, name := range names(c.SendPorts) {
+		wanted := c.SendPorts[name]
+		fingerprint := c.fingerprint(wanted, wanted.Pipeline)
+		ps.mu.Lock()
+		p := ps.byName[name]
+		if p == nil {
+			p = &port{name: name}
+			ps.byName[name] = p
+		}
+		isSame := p.outlet != nil && p.outlet.fingerprint == fingerprint
+		ps.mu.Unlock()
+		if isSame {
+			continue
+		}
+		var made *outlet
+		if wanted.State == "Started" {
+			var err error
+			made, err = ps.host.makeOutlet(name, wanted, c)
+			if ps.host.problems.set(problemPort, "send port", name, err) && err != nil {
+				ps.host.logger.Warn("the port is left out", "send_port", name, "error", err)
+			}
+		} else {
+			ps.host.problems.set(problemPort, "send port", name, nil)
+		}
+		if made != nil {
+			made.fingerprint = fingerprint
+		}
+		ps.mu.Lock()
+		retired = append(retired, ps.replace(p, made)...)
+		ps.mu.Unlock()
+	}
+	ps.mu.Lock()
+	for name, p := range ps.byName {
+		if _, isThere := c.SendPorts[name]; !isThere {
+			retired = append(retired, ps.replace(p, nil)...)
+			ps.host.problems.set(problemPort, "send port", name, nil)
+			if p.inHand == 0 {
+				delete(ps.byName, name)
+			}
+		}
+	}
+	ps.mu.Unlock()
+	ps.close(retired)
+	ps.room.send()
+}
+
+// replace gives a port another outlet, and returns the old one where nothing uses it. The caller holds mu.
+func (ps *ports) replace(p *port, by *outlet) []*outlet {
+	old := p.outlet
+	p.outlet = by
+	if old == nil {
+		return nil
+	}
+	old.isReplaced = true
+	if old.users > 0 {
+		return nil
+	}
+	return []*outlet{old}
+}
+
+// close closes outlets.
+func (ps *ports) close(outlets []*outlet) {
+	for _, o := range outlets {
+		if err := guarded(o.sender.Close); err != nil {
+			ps.host.logger.Warn("a sender could not be closed", "adapter", o.definition.Adapter, "error", err)
+		}
+	}
+}
+
+// makeOutlet makes the sender and the pipeline of a port.
+func (h *Host) makeOutlet(name string, p sendPort, c *configuration) (*outlet, error) {
+	kind, known := h.server.config.Adapters.Find(p.Adapter)
+	if !known || kind.NewSender == nil {
+		return nil, fmt.Errorf("there is no adapter %q that sends; there are %v", p.Adapter, h.server.config.Adapters.Names())
+	}
+	permission := h.server.config.Permission
+	if err := checkSecrets(p.Secrets, permission); err != nil {
+		return nil, err
+	}
+	if kind.Check != nil {
+		if found := kind.Check(adapter.Send, p.Address, p.Settings, names(p.Secrets)); len(found) > 0 {
+			return nil, fmt.Errorf("%v: %s. %s", found[0].Path, found[0].Message, found[0].Remedy)
+		}
+	}
+	definition, err := c.definition(p.Pipeline)
+	if err != nil {
+		return nil, err
+	}
+	compiled, err := pipeline.CompileSend(definition, c.types, p.PipelineSettings)
+	if err != nil {
+		return nil, err
+	}
+	made := &outlet{definition: p, pipeline: compiled}
+	err = guarded(func() error {
+		made.sender, err = kind.NewSender(adapter.Endpoint{
+			Name: name, Address: p.Address, Settings: p.Settings, Secret: secretsOf(p.Secrets, permission), Pool: h.pool,
+			Permission: permission, Node: h.server.config.Node, Logger: h.logger.With("send_port", name, "adapter", p.Adapter),
+		})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return made, nil
+}
+
+// limit is how many messages may be in the hands of the node for this host.
+func (ps *ports) limit() int {
+	c := ps.host.settings.Load()
+	if c == nil {
+		return 0
+	}
+	return max(c.Host.InProcessPerCPU*processors, 1)
+}
+
+// isHung reports whether a port has something in its hands and no outcome for long. The caller holds mu.
+func (p *port) isHung(now time.Time) bool { return p.inHand > 0 && now.Sub(p.progress) > hungAfter }
+
+// state gives how many messages may be claimed now, and from which ports none. Messages of ports whose destinations hang do not count
+// against the others; each has a share of its own that bounds them.
+func (ps *ports) state(now time.Time) (room int, passedBy []string) {
+	limit := ps.limit()
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	busy := 0
+	for name, p := range ps.byName {
+		isHung := p.isHung(now)
+		if !isHung {
+			busy += p.inHand
+		}
+		if p.outlet == nil || p.inHand >= limit/2 || isHung {
+			passedBy = append(passedBy, name)
+		}
+	}
+	return limit - busy, passedBy
+}
+
+// giveBackHung gives back what waits for ports whose destinations hang and is not begun.
+func (ps *ports) giveBackHung(now time.Time) {
+	ps.mu.Lock()
+	back := []unit{}
+	for _, p := range ps.byName {
+		if p.isHung(now) {
+			back = append(back, p.waiting...)
+			p.waiting = nil
+		}
+	}
+	ps.mu.Unlock()
+	for _, u := range back {
+		ps.giveBack(u)
+	}
+}
+
+// giveBack gives messages back of which none was tried.
+func (ps *ports) giveBack(u unit) {
+	if len(u.items) > 0 {
+		ps.host.release(u.lease.number, u.numbers())
+		ps.left(u.items[0].SendPort, len(u.items), false)
+	}
+}
+
+// left takes that messages of a port have left the hands of the node. isOutcome says that they were tried.
+func (ps *ports) left(name string, messages int, isOutcome bool) {
+	ps.mu.Lock()
+	if p := ps.byName[name]; p != nil {
+		p.inHand -= messages
+		if isOutcome {
+			p.progress = time.Now()
+		}
+	}
+	ps.inHand -= messages
+	ps.mu.Unlock()
+	ps.room.send()
+}
+
+// enter takes claimed messages of a port, and begins to send them where it may.
+func (ps *ports) enter(l *lease) {
+	name := l.items[0].SendPort
+	ps.mu.Lock()
+	p := ps.byName[name]
+	if p == nil {
+		p = &port{name: name}
+		ps.byName[name] = p
+	}
+	if p.inHand == 0 {
+		p.progress = time.Now()
+	}
+	p.inHand += len(l.items)
+	ps.inHand += len(l.items)
+	p.waiting = append(p.waiting, p.outlet.units(l)...)
+	isServed := p.outlet != nil
+	ps.begin(p)
+	ps.mu.Unlock()
+	if !isServed {
+		ps.giveBackAll(p)
+	}
+}
+
+// giveBackAll gives back what waits for a port.
+func (ps *ports) giveBackAll(p *port) {
+	ps.mu.Lock()
+	back := p.waiting
+	p.waiting = nil
+	ps.mu.Unlock()
+	for _, u := range back {
+		ps.giveBack(u)
+	}
+}
+
+// begin begins to work on leases that wait for a port, as many as it may at once. The caller holds mu.
+func (ps *ports) begin(p *port) {
+	for len(p.waiting) > 0 && p.outlet != nil && p.running < p.outlet.runs() && !ps.isOver {
+		u, o := p.waiting[0], p.outlet
+		p.waiting = p.waiting[1:]
+		p.running++
+		o.users++
+		ps.work.Go(func() {
+			newRun(ps.host, p, o, u).work()
+			ps.mu.Lock()
+			p.running--
+			o.users--
+			retired := []*outlet{}
+			if o.isReplaced && o.users == 0 {
+				retired = append(retired, o)
+			}
+			ps.begin(p)
+			ps.mu.Unlock()
+			ps.close(retired)
+		})
+	}
+}
+
+// runs is how many leases of the port are worked on at once.
+func (o *outlet) runs() int {
+	if o.definition.IsOrdered {
+		return max(o.definition.Concurrency, orderedRuns)
+	}
+	return max(o.definition.Concurrency, 1)
+}
+
+// units divides a lease into what is sent in one go. An outlet of nil sends nothing.
+func (o *outlet) units(l *lease) []unit {
+	all := make([]*flowstore.Claimed, len(l.items))
+	for i := range l.items {
+		all[i] = &l.items[i]
+	}
+	if o == nil || o.definition.IsOrdered {
+		return []unit{{l, all}}
+	}
+	each := min(max((len(all)+o.runs()-1)/o.runs(), smallUnit), max(o.definition.Batch, 1))
+	units := []unit{}
+	for part := range slices.Chunk(all, each) {
+		units = append(units, unit{l, part})
+	}
+	return units
+}
+
+// drain waits until all that is in hand is done, for as long as it may, and gives the rest back.
+func (ps *ports) drain(most time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), most)
+	defer cancel()
+	for ps.count() > 0 && ctx.Err() == nil {
+		ps.room.wait(ctx, 100*time.Millisecond)
+	}
+	ps.mu.Lock()
+	ps.isOver = true
+	all := []*port{}
+	for _, name := range names(ps.byName) {
+		all = append(all, ps.byName[name])
+	}
+	ps.mu.Unlock()
+	for _, p := range all {
+		ps.giveBackAll(p)
+	}
+	close(ps.ended)
+	ps.work.Wait()
+	retired := []*outlet{}
+	ps.mu.Lock()
+	for _, p := range all {
+		retired = append(retired, ps.replace(p, nil)...)
+	}
+	ps.mu.Unlock()
+	ps.close(retired)
+}
+
+func (ps *ports) count() int {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	return ps.inHand
+}
