@@ -11,42 +11,56 @@ import (
 )
 
 // CheckSettings gives what is wrong with settings that [Decode] would read into a struct, one problem a setting, and reads those that are
-// right. A setting that is null has its default.
+// right. A setting that is null has its default. A field that is a struct has settings of its own.
 func CheckSettings(settings json.RawMessage, into any) []Problem {
 	if len(settings) == 0 {
 		return nil
 	}
+	return checkObject([]string{"settings"}, settings, reflect.ValueOf(into).Elem())
+}
+
+func checkObject(path []string, object json.RawMessage, into reflect.Value) []Problem {
 	var given map[string]json.RawMessage
-	if err := json.Unmarshal(settings, &given); err != nil {
-		return []Problem{{Path: []string{"settings"}, Message: "the settings are no object", Remedy: "Write names and values."}}
+	if err := json.Unmarshal(object, &given); err != nil {
+		return []Problem{{
+			Path: path, Message: fmt.Sprintf("the %s are no object", path[len(path)-1]), Remedy: "Write names and values.",
+		}}
 	}
 	fields := settingFields(into)
 	var problems []Problem
 	for _, name := range slices.Sorted(maps.Keys(given)) {
+		at := append(slices.Clone(path), name)
 		field, known := fields[name]
-		if !known {
+		switch {
+		case !known:
 			problems = append(problems, Problem{
-				Path: []string{"settings", name}, Message: fmt.Sprintf("the adapter has no setting %q", name),
-				Remedy: "Its settings are " + strings.Join(SettingNames(into), ", ") + ".",
+				Path: at, Message: fmt.Sprintf("the adapter has no setting %q", name),
+				Remedy: "Its settings are " + strings.Join(SettingNames(into.Interface()), ", ") + ".",
 			})
-			continue
+		case string(given[name]) == "null":
+		case IsGroup(field.Type()):
+			problems = append(problems, checkObject(at, given[name], field)...)
+		default:
+			value := reflect.New(field.Type())
+			if err := json.Unmarshal(given[name], value.Interface()); err != nil {
+				problems = append(problems, wrongValue(at, field, err))
+				continue
+			}
+			field.Set(value.Elem())
 		}
-		if string(given[name]) == "null" {
-			continue
-		}
-		value := reflect.New(field.Type())
-		if err := json.Unmarshal(given[name], value.Interface()); err != nil {
-			problems = append(problems, wrongValue(name, field, err))
-			continue
-		}
-		field.Set(value.Elem())
 	}
 	return problems
 }
 
+// IsGroup says whether a setting of a type has settings of its own.
+func IsGroup(of reflect.Type) bool {
+	return of.Kind() == reflect.Struct && !reflect.PointerTo(of).Implements(reflect.TypeFor[json.Unmarshaler]())
+}
+
 // wrongValue says of which kind the value of a setting is.
-func wrongValue(name string, field reflect.Value, err error) Problem {
-	p := Problem{Path: []string{"settings", name}, Message: fmt.Sprintf("the value of %s is of another kind", name)}
+func wrongValue(path []string, field reflect.Value, err error) Problem {
+	name := path[len(path)-1]
+	p := Problem{Path: path, Message: fmt.Sprintf("the value of %s is of another kind", name)}
 	if _, isKind := errors.AsType[*json.UnmarshalTypeError](err); !isKind {
 		p.Message = fmt.Sprintf("the value of %s: %v", name, err)
 	}
@@ -87,8 +101,7 @@ func settingName(field reflect.StructField) string {
 	return name
 }
 
-func settingFields(into any) map[string]reflect.Value {
-	structure := reflect.ValueOf(into).Elem()
+func settingFields(structure reflect.Value) map[string]reflect.Value {
 	fields := make(map[string]reflect.Value, structure.NumField())
 	for field, value := range structure.Fields() {
 		if name := settingName(field); name != "" {

@@ -19,22 +19,27 @@ func TestEachSettingThatIsWrongIsAProblemOfItsOwn(t *testing.T) {
 		Count    int               `json:"count"`
 		Names    map[string]string `json:"names"`
 		IsOn     bool              `json:"on"`
+		Inner    struct {
+			Wait adapter.Duration `json:"wait"`
+			Size int              `json:"size"`
+		} `json:"inner"`
 	}
 	s := settings{Interval: adapter.Duration(time.Second), Count: 3}
 	problems := adapter.CheckSettings(json.RawMessage(
-		`{"interval": "5 lightyears", "count": "many", "names": [], "on": null, "colour": "red"}`), &s)
+		`{"interval": "5 lightyears", "count": "many", "names": [], "on": null, "colour": "red", "inner": {"size": 1, "wait": 5, "x": 1}}`), &s)
 	var got []string
 	for _, p := range problems {
 		got = append(got, strings.Join(p.Path, ".")+" "+p.Remedy)
 	}
 	want := []string{
-		"settings.colour Its settings are interval, count, names, on.", "settings.count Write a whole number.",
+		"settings.colour Its settings are interval, count, names, on, inner.", "settings.count Write a whole number.",
+		`settings.inner.wait Write a number and a unit, such as "5 seconds".`, "settings.inner.x Its settings are wait, size.",
 		`settings.interval Write a number and a unit, such as "5 seconds".`, "settings.names Write an object of names and texts.",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("the problems are\n%s\nand not\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if s.Interval != adapter.Duration(time.Second) || s.Count != 3 {
+	if s.Interval != adapter.Duration(time.Second) || s.Count != 3 || s.Inner.Size != 1 {
 		t.Errorf("settings that are wrong have changed the defaults: %+v", s)
 	}
 	if problems := adapter.CheckSettings(json.RawMessage(`{"interval": "2 minutes", "on": true}`), &s); problems != nil ||

@@ -26,6 +26,7 @@ type Settings struct {
 	Root, Row string // names of the elements, Rows and Row by default
 	Namespace string // of the root
 	Recover   interchange.Recovery
+	Opened    func(*text.Source) // once, before the first line
 }
 
 func (s Settings) orDefault() Settings {
@@ -52,6 +53,7 @@ type Summary struct {
 type reader struct {
 	Settings
 	csv     *csv.Reader
+	lines   lines
 	sink    interchange.Sink
 	summary Summary
 	names   []string // of elements, or members of JSON with their colons
@@ -65,7 +67,11 @@ func Read(ctx context.Context, body io.Reader, settings Settings, sink interchan
 	if err != nil {
 		return Summary{}, err
 	}
-	r := &reader{Settings: settings.orDefault(), csv: csv.NewReader(source), sink: sink}
+	if settings.Opened != nil {
+		settings.Opened(source)
+	}
+	r := &reader{Settings: settings.orDefault(), lines: lines{r: source}, sink: sink}
+	r.csv = csv.NewReader(&r.lines)
 	r.csv.Comma, r.csv.Comment, r.csv.ReuseRecord = r.Delimiter, r.Comment, true
 	r.summary.Disagreement = source.Disagreement
 	if err := r.header(); err != nil {
@@ -87,7 +93,7 @@ func (r *reader) header() error {
 		}
 	}
 	if err != nil {
-		return r.explain(err)
+		return r.explain(err, 0)
 	}
 	for i, column := range columns {
 		line, position := r.csv.FieldPos(i)
@@ -125,6 +131,7 @@ func (r *reader) rows(ctx context.Context) error {
 			return err
 		}
 		from := r.csv.InputOffset()
+		r.lines.forget(from)
 		row, err := r.csv.Read()
 		if errors.Is(err, io.EOF) {
 			break
@@ -132,15 +139,18 @@ func (r *reader) rows(ctx context.Context) error {
 		if err == nil {
 			r.buf, err = r.appendRow(r.buf[:0], row)
 		} else {
-			err = r.explain(err)
+			err = r.explain(err, from)
 		}
 		if f, isFault := fault.Of(err); isFault && r.Recover != interchange.Nothing && !errors.Is(f, errUnreadable) {
 			r.summary.Bad++
 			f.End = r.csv.InputOffset()
-			if err := r.sink.Bad(interchange.Bad{Fault: f, From: from, To: f.End}); err != nil {
+			if err := r.sink.Bad(interchange.Bad{Fault: f, From: from, To: f.End, Raw: r.lines.between(from, f.End)}); err != nil {
 				return err
 			}
 			continue
+		}
+		if errors.Is(err, errUnreadable) {
+			return &interchange.Unreadable{From: from, Err: err}
 		}
 		if err != nil {
 			return err
@@ -268,13 +278,16 @@ func (r *reader) appendRow(to []byte, row []string) ([]byte, error) {
 // errUnreadable marks quotes that do not match: where the next line begins is not certain.
 var errUnreadable = errors.New("quotes do not match")
 
-// explain gives an error of encoding/csv its place and remedy.
-func (r *reader) explain(err error) error {
+// explain gives an error of encoding/csv, in a line that begins at a byte of the text, its place and remedy.
+func (r *reader) explain(err error, from int64) error {
 	parse, ok := errors.AsType[*csv.ParseError](err)
 	if !ok {
 		return err
 	}
-	f := &fault.Fault{Place: fault.Place{Byte: r.csv.InputOffset(), Line: int64(parse.Line), Column: parse.Column}}
+	f := &fault.Fault{Place: fault.Place{Byte: from, Line: int64(parse.Line), Column: parse.Column}}
+	if parse.Line == parse.StartLine {
+		f.Place.Byte += int64(parse.Column - 1)
+	}
 	switch {
 	case errors.Is(err, csv.ErrFieldCount):
 		f.Message = "the line has another number of values than the header line"

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 
 	"github.com/parley-broker/parley/internal/flow/fault"
 	"github.com/parley-broker/parley/internal/flow/interchange"
@@ -73,6 +74,16 @@ type Settings struct {
 	Limits    xmlscan.Limits
 	Recover   interchange.Recovery
 	Progress  func(bytes int64)
+	Opened    func(*text.Source) // once, before the first token
+	Watcher   Watcher
+}
+
+// A Watcher follows the messages of a body while they are read.
+type Watcher interface {
+	// Root is called before a message begins, with its type and the byte of the text at which it stands.
+	Root(messageType string, from int64)
+	// Token is called for each token of the message that the scanner has read.
+	Token(s *xmlscan.Scanner, kind xmlscan.Kind)
 }
 
 // A Summary is what a body held.
@@ -91,15 +102,29 @@ type splitter struct {
 	summary  Summary
 }
 
+// scanners have the default limits. Their memory is more than most bodies.
+var scanners = sync.Pool{New: func() any { return xmlscan.New(nil, xmlscan.Limits{}) }}
+
 // Split reads a body of XML into its messages. A body without an envelope is one message.
 func Split(ctx context.Context, r io.Reader, settings Settings, sink interchange.Sink) (Summary, error) {
 	source, err := text.Open(r, settings.Charset, true)
 	if err != nil {
 		return Summary{}, err
 	}
-	s := &splitter{
-		settings: settings, scanner: xmlscan.New(source, settings.Limits), sink: sink,
-		summary: Summary{Disagreement: source.Disagreement},
+	if settings.Opened != nil {
+		settings.Opened(source)
+	}
+	s := &splitter{settings: settings, sink: sink, summary: Summary{Disagreement: source.Disagreement}}
+	if settings.Limits == (xmlscan.Limits{}) {
+		scanner, _ := scanners.Get().(*xmlscan.Scanner) // the pool holds nothing else
+		defer func() {
+			scanner.Reset(nil)
+			scanners.Put(scanner)
+		}()
+		scanner.Reset(source)
+		s.scanner = scanner
+	} else {
+		s.scanner = xmlscan.New(source, settings.Limits)
 	}
 	err = s.document(ctx)
 	s.summary.Bytes = s.scanner.End()
@@ -210,6 +235,9 @@ func (s *splitter) message(ctx context.Context) error {
 		s.summary.Bad++
 		return s.sink.Bad(interchange.Bad{Fault: f, From: from, To: f.End})
 	}
+	if s.settings.Watcher != nil {
+		s.settings.Watcher.Root(kind, from)
+	}
 	w, err := s.sink.Begin(number)
 	if err != nil {
 		return err
@@ -243,6 +271,9 @@ func (s *splitter) copyElement(w io.Writer) error {
 	if err := s.writeStart(w); err != nil {
 		return err
 	}
+	if s.settings.Watcher != nil {
+		s.settings.Watcher.Token(s.scanner, xmlscan.StartElement)
+	}
 	for {
 		kind, err := s.scanner.Next()
 		if err != nil {
@@ -250,6 +281,9 @@ func (s *splitter) copyElement(w io.Writer) error {
 		}
 		if _, err := w.Write(s.scanner.Raw()); err != nil {
 			return err
+		}
+		if s.settings.Watcher != nil {
+			s.settings.Watcher.Token(s.scanner, kind)
 		}
 		if kind == xmlscan.EndElement && s.scanner.Depth() == depth {
 			return nil

@@ -50,9 +50,10 @@ func NewWrapper(w io.Writer, e *Envelope, output text.Output) (*Wrapper, error) 
 	return wrapper, err
 }
 
-// Add appends a message: its root element, with the bytes that it has.
-func (w *Wrapper) Add(message io.Reader) error {
-	source, err := text.Open(message, "", true)
+// Add appends a message: its root element, with the bytes that it has. The charset counts where neither a byte-order mark nor the
+// declaration of the message says another; empty: UTF-8.
+func (w *Wrapper) Add(message io.Reader, charset string) error {
+	source, err := text.Open(message, charset, true)
 	if err != nil {
 		return err
 	}

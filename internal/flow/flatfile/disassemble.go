@@ -20,6 +20,8 @@ type ReadSettings struct {
 	RequireFinalDelimiter bool // a file whose last line end is missing is cut off
 	RecordBytes           int  // most bytes of a record that is kept whole, 16 MiB by default
 	Progress              func(bytes int64)
+	Opened                func(*text.Source)  // once, before the first record
+	HeaderRead            func(header []byte) // the header as XML, before the first message
 }
 
 const recordBytes = 16 << 20
@@ -51,6 +53,9 @@ func (s *Schema) Disassemble(ctx context.Context, r io.Reader, settings ReadSett
 	if err != nil {
 		return Summary{}, err
 	}
+	if settings.Opened != nil {
+		settings.Opened(source)
+	}
 	p := &parser{schema: s, settings: settings}
 	p.window = window{source: source, charset: source.Charset, gone: int64(source.MarkBytes), most: settings.RecordBytes}
 	if p.most <= 0 {
@@ -77,6 +82,9 @@ func (r *reading) all(ctx context.Context) error {
 		}
 		r.summary.Header = xml
 		p.pos += p.match(h.root.delimiter, p.pos)
+		if p.settings.HeaderRead != nil {
+			p.settings.HeaderRead(xml)
+		}
 	}
 	for {
 		if err := ctx.Err(); err != nil {

@@ -30,6 +30,16 @@ type Bad struct {
 	Raw      []byte // in UTF-8; nil where it is long. Valid until the call returns
 }
 
+// Unreadable is an error behind which nothing of a body can be read, in a record that begins at From.
+type Unreadable struct {
+	From int64 // bytes of the text before it
+	Err  error
+}
+
+func (u *Unreadable) Error() string { return u.Err.Error() }
+
+func (u *Unreadable) Unwrap() error { return u.Err }
+
 // A Sink takes the messages of a body.
 type Sink interface {
 	// Begin is called for each message, numbered from 1, when its first bytes are known.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,7 +20,7 @@ import (
 	"github.com/parley-broker/parley/internal/flow/fault"
 )
 
-// A Schema is a compiled JSON Schema. It is read from its file, and refers to files beside it only.
+// A Schema is a compiled JSON Schema. It refers to files beside it only.
 type Schema struct {
 	schema *jsonschema.Schema
 	Type   string // its $id, which is the type of its messages
@@ -35,19 +36,60 @@ func Load(file string, assertFormat bool) (*Schema, error) {
 	if err != nil {
 		return nil, &fault.Fault{Message: "the schema is no JSON: " + err.Error(), File: file, Err: err, Remedy: "correct the file"}
 	}
-	compiler := jsonschema.NewCompiler()
-	compiler.UseLoader(jsonschema.SchemeURLLoader{"file": jsonschema.FileLoader{}})
-	if assertFormat {
-		compiler.AssertFormat()
-	}
 	full, err := filepath.Abs(file)
 	if err != nil {
 		return nil, err
 	}
-	if err := compiler.AddResource(full, document); err != nil {
+	return compile(file, full, document, jsonschema.SchemeURLLoader{"file": jsonschema.FileLoader{}}, assertFormat)
+}
+
+// scheme is that of the addresses of documents that are in no file.
+const scheme = "schema"
+
+// Parse compiles the schema of this name, a path with slashes. read gives it, and the documents beside it to which it refers.
+func Parse(name string, read func(name string) ([]byte, error), assertFormat bool) (*Schema, error) {
+	load := func(name string) (any, error) {
+		body, err := read(name)
+		if err != nil {
+			return nil, fmt.Errorf("read schema %s: %w", name, err)
+		}
+		document, err := jsonschema.UnmarshalJSON(bytes.NewReader(bytes.TrimPrefix(body, []byte("\uFEFF"))))
+		if err != nil {
+			return nil, &fault.Fault{Message: "the schema is no JSON: " + err.Error(), File: name, Err: err, Remedy: "correct the file"}
+		}
+		return document, nil
+	}
+	document, err := load(name)
+	if err != nil {
+		return nil, err
+	}
+	loader := jsonschema.SchemeURLLoader{scheme: loading(func(address string) (any, error) {
+		at, err := url.Parse(address)
+		if err != nil {
+			return nil, err
+		}
+		return load(strings.TrimPrefix(at.Path, "/"))
+	})}
+	address := url.URL{Scheme: scheme, Path: "/" + name}
+	return compile(name, address.String(), document, loader, assertFormat)
+}
+
+// loading is a function that loads documents by their addresses.
+type loading func(address string) (any, error)
+
+// Load implements [jsonschema.URLLoader].
+func (l loading) Load(address string) (any, error) { return l(address) }
+
+func compile(file, address string, document any, loader jsonschema.URLLoader, assertFormat bool) (*Schema, error) {
+	compiler := jsonschema.NewCompiler()
+	compiler.UseLoader(loader)
+	if assertFormat {
+		compiler.AssertFormat()
+	}
+	if err := compiler.AddResource(address, document); err != nil {
 		return nil, &fault.Fault{Message: err.Error(), File: file, Err: err, Remedy: "correct the schema"}
 	}
-	schema, err := compiler.Compile(full)
+	schema, err := compiler.Compile(address)
 	if err != nil {
 		return nil, &fault.Fault{
 			Message: err.Error(), File: file, Err: err,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/parley-broker/parley/internal/flow/fault"
 	"github.com/parley-broker/parley/internal/flow/interchange"
@@ -15,13 +16,19 @@ import (
 
 // Settings are for the taking apart of a body.
 type Settings struct {
-	Schema    *Schema // nil: messages are only held to be JSON
-	Type      string  // of the messages, before the schema's $id
-	Split     bool    // the members of an array are messages each; documents behind each other always are
-	Charset   string  // default UTF-8
-	MostBytes int     // of a message, 16 MiB by default
+	Schema *Schema // nil: messages are only held to be JSON
+	Type   string  // of the messages, before the schema's $id
+	Split  bool    // the members of an array are messages each; documents behind each other always are
+	// Path is a JSON Pointer to the array whose members are messages, in a body of one document. It needs Split.
+	Path      string
+	Charset   string // default UTF-8
+	MostBytes int    // of a message, 16 MiB by default
 	Recover   interchange.Recovery
+	Opened    func(*text.Source) // once, before the first message
 }
+
+// MostBytes bounds a message unless settings say otherwise.
+const MostBytes = 16 << 20
 
 // A Summary is what a body held.
 type Summary struct {
@@ -43,11 +50,12 @@ type counted struct {
 	read, allowed int64
 }
 
-var errTooLong = errors.New("the message is too long")
+// ErrTooLong is in the chain of the fault of a message that has too many bytes.
+var ErrTooLong = errors.New("the message is too long")
 
 func (c *counted) Read(p []byte) (int, error) {
 	if c.read >= c.allowed {
-		return 0, errTooLong
+		return 0, ErrTooLong
 	}
 	n, err := c.r.Read(p[:min(int64(len(p)), max(4, c.allowed-c.read))])
 	c.read += int64(n)
@@ -61,7 +69,10 @@ func Split(ctx context.Context, body io.Reader, settings Settings, sink intercha
 		return Summary{}, err
 	}
 	if settings.MostBytes <= 0 {
-		settings.MostBytes = 16 << 20
+		settings.MostBytes = MostBytes
+	}
+	if settings.Opened != nil {
+		settings.Opened(source)
 	}
 	s := &splitter{Settings: settings, sink: sink, counted: &counted{r: source}}
 	s.summary.Disagreement = source.Disagreement
@@ -72,6 +83,9 @@ func Split(ctx context.Context, body io.Reader, settings Settings, sink intercha
 }
 
 func (s *splitter) documents(ctx context.Context) error {
+	if s.Path != "" {
+		return s.below(ctx, strings.Split(s.Path[1:], "/"))
+	}
 	isArray, err := s.opensArray()
 	if err != nil {
 		return err
@@ -134,7 +148,7 @@ func (s *splitter) broken(err error) error {
 		Message: "this is no JSON: " + err.Error(), Err: err, Place: fault.Place{Byte: s.decoder.InputOffset()},
 		Remedy: "send JSON; behind this place nothing can be read",
 	}
-	if errors.Is(err, errTooLong) {
+	if errors.Is(err, ErrTooLong) {
 		f.Message = fmt.Sprintf("a message has more than %d bytes", s.MostBytes)
 		f.Remedy = "raise the limit, or split an array into its members"
 	}

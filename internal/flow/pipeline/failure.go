@@ -6,6 +6,8 @@ import (
 
 	"github.com/parley-broker/parley/internal/flow/adapter"
 	"github.com/parley-broker/parley/internal/flow/fault"
+	"github.com/parley-broker/parley/internal/flow/jsonbody"
+	"github.com/parley-broker/parley/internal/flow/text"
 )
 
 // Codes of parley_flow.failure_codes that pipelines give.
@@ -20,6 +22,17 @@ const (
 	codeIncomplete  = "receive.incomplete"
 	codeSend        = "send.pipeline"
 )
+
+// codeOf is the code of an error that a component for receiving gave.
+func codeOf(err error, otherwise string) string {
+	switch {
+	case errors.Is(err, text.ErrCharset):
+		return codeCharset
+	case errors.Is(err, jsonbody.ErrTooLong):
+		return codeTooLarge
+	}
+	return otherwise
+}
 
 // failed makes a failure that no other try helps, of what a component refused.
 func failed(code, component string, err error) error {

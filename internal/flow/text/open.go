@@ -18,6 +18,9 @@ import (
 // sniffed is how much of a body is searched for a mark and a declaration, in bytes.
 const sniffed = 1024
 
+// ErrCharset is in the chain of faults of bytes that are not of the charset of their body, and of charsets that are not known.
+var ErrCharset = errors.New("the charset of the body")
+
 // A Source is an open body: UTF-8 comes out of Read, without the byte-order mark.
 type Source struct {
 	io.Reader
@@ -44,7 +47,7 @@ var xmlDeclaration = regexp.MustCompile(`^<\?xml\s[^>]*?encoding\s*=\s*["']([A-Z
 
 // Open finds the charset of a body. The setting is the name of a charset, or empty; isXML lets an XML declaration count.
 func Open(r io.Reader, setting string, isXML bool) (*Source, error) {
-	buffered := bufio.NewReaderSize(r, 64<<10)
+	buffered := bufio.NewReaderSize(r, 4*sniffed)
 	head, err := buffered.Peek(sniffed)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) {
 		return nil, fmt.Errorf("read the body: %w", err)
@@ -53,7 +56,9 @@ func Open(r io.Reader, setting string, isXML bool) (*Source, error) {
 	if setting != "" {
 		found, err := Lookup(setting)
 		if err != nil {
-			return nil, &fault.Fault{Message: err.Error(), Remedy: "name a charset of the Internet's registry or the number of a code page"}
+			return nil, &fault.Fault{
+				Message: err.Error(), Err: ErrCharset, Remedy: "name a charset of the Internet's registry or the number of a code page",
+			}
 		}
 		s.Charset, s.By = found, BySetting
 	}
@@ -96,7 +101,7 @@ func (s *Source) declared(head []byte) error {
 	charset, err := Lookup(s.Declared)
 	if err != nil {
 		return &fault.Fault{
-			Message: "the XML declaration: " + err.Error(), Place: fault.Place{Line: 1, Column: 1},
+			Message: "the XML declaration: " + err.Error(), Place: fault.Place{Line: 1, Column: 1}, Err: ErrCharset,
 			Remedy: "declare the charset in which the document is written",
 		}
 	}
@@ -227,8 +232,8 @@ func (c *checked) advance(p []byte) {
 func (c *checked) undecodable(p []byte) error {
 	f := &fault.Fault{
 		Place:   fault.Place{Byte: c.at, Line: c.line + 1, Column: c.column + 1},
-		Message: "a byte here is no character of " + c.charset.Name,
-		Remedy:  "send the body in " + c.charset.Name + ", or set the charset in which it is written",
+		Message: "a byte here is no character of " + c.charset.Name, Err: ErrCharset,
+		Remedy: "send the body in " + c.charset.Name + ", or set the charset in which it is written",
 	}
 	if !c.isDecoded && len(p) > 0 {
 		f.Message = fmt.Sprintf("byte 0x%02X is no character of %s", p[0], c.charset.Name)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding"
@@ -17,6 +18,8 @@ type Output struct {
 	Charset     string // name or code page, default UTF-8
 	Mark        bool   // whether a byte-order mark stands first
 	Declaration bool   // whether XML begins with a declaration
+	// Instructions are processing instructions that stand before the root of XML, each its target and what follows it.
+	Instructions []string
 }
 
 // NewWriter writes UTF-8 text in the charset of o. Close ends it and leaves w open.
@@ -45,11 +48,19 @@ func (o Output) NewWriter(w io.Writer) (io.WriteCloser, error) {
 	return &encoded{w: transform.NewWriter(w, charset.encoding.NewEncoder()), charset: charset}, nil
 }
 
-// DeclarationText is the XML declaration that o asks for, or nothing.
+// DeclarationText is the XML declaration that o asks for, and the instructions; or nothing.
 func (o Output) DeclarationText() string {
-	if !o.Declaration {
-		return ""
+	var b strings.Builder
+	if o.Declaration {
+		b.WriteString(o.declaration())
 	}
+	for _, instruction := range o.Instructions {
+		b.WriteString("<?" + instruction + "?>")
+	}
+	return b.String()
+}
+
+func (o Output) declaration() string {
 	name := o.Charset
 	if found, err := Lookup(name); name == "" || err == nil && found == UTF8 {
 		name = "utf-8"

@@ -12,6 +12,9 @@ import (
 // PromotedMost is how long a value may be to be promoted, in bytes. A longer one is carried with the message, and counted.
 const PromotedMost = 8 << 10
 
+// KeptMost is how many bytes of a value are kept.
+const KeptMost = 1 << 20
+
 // A Property is a value of messages by its path.
 type Property struct {
 	Namespace, Name string
@@ -22,9 +25,11 @@ type Property struct {
 type Value struct {
 	Property int // index in the list that the Promoter was made of
 	Text     string
-	IsLong   bool  // longer than PromotedMost: Text is its beginning
+	IsLong   bool  // longer than PromotedMost
+	IsCut    bool  // longer than KeptMost: Text is its beginning
 	Bytes    int64 // of the whole value
 	Times    int   // how often the path fitted
+	kept     []byte
 }
 
 // TypeOf is the message type of a root element.
@@ -137,8 +142,14 @@ func (r *Run) Reset() {
 	}
 }
 
-// Values are the values found, in their order.
-func (r *Run) Values() []Value { return r.values }
+// Values are the values found, in their order. They are valid until Reset.
+func (r *Run) Values() []Value {
+	for i := range r.values {
+		v := &r.values[i]
+		v.Text = string(v.kept)
+	}
+	return r.values
+}
 
 // Token takes the token that a scanner has read.
 func (r *Run) Token(s *xmlscan.Scanner, kind xmlscan.Kind) {
@@ -203,11 +214,12 @@ func (r *Run) found(property int) (value int, isFirst bool) {
 
 func (v *Value) take(text []byte) {
 	v.Bytes += int64(len(text))
-	if room := PromotedMost - len(v.Text); len(text) > room {
-		v.IsLong = true
+	v.IsLong = v.Bytes > PromotedMost
+	if room := KeptMost - len(v.kept); len(text) > room {
+		v.IsCut = true
 		text = text[:room]
 	}
-	v.Text += string(text)
+	v.kept = append(v.kept, text...)
 }
 
 // A Result is what a message says of itself.
@@ -224,7 +236,7 @@ func (r *Run) Read(s *xmlscan.Scanner) (Result, error) {
 	for {
 		kind, err := s.Next()
 		if errors.Is(err, io.EOF) {
-			result.Values = r.values
+			result.Values = r.Values()
 			return result, nil
 		}
 		if err != nil {

@@ -96,9 +96,9 @@ func TestTheTypeIsThatOfTheRootAndValuesAreThoseOfThePaths(t *testing.T) {
 
 func TestALongValueIsCarriedAndNotPromoted(t *testing.T) {
 	t.Parallel()
-	for size, isLong := range map[int]bool{typing.PromotedMost: false, typing.PromotedMost + 1: true, 300_000: true} {
+	for size, isLong := range map[int]bool{typing.PromotedMost: false, typing.PromotedMost + 1: true, 300_000: true, typing.KeptMost + 1: true} {
 		result := promoted(t, `<o:Order xmlns:o="urn:orders"><Id>`+strings.Repeat("x", size)+`</Id></o:Order>`, idPath)
-		if v := result.Values[0]; v.IsLong != isLong || v.Bytes != int64(size) || len(v.Text) != min(size, typing.PromotedMost) {
+		if v := result.Values[0]; v.IsLong != isLong || v.Bytes != int64(size) || len(v.Text) != min(size, typing.KeptMost) || v.IsCut != (size > typing.KeptMost) {
 			t.Errorf("a value of %d bytes has %d, long %v, and %d are kept", size, v.Bytes, v.IsLong, len(v.Text))
 		}
 	}

@@ -68,8 +68,9 @@ func (l Limits) orDefault() Limits {
 }
 
 const (
-	windowBytes = 64 << 10
-	minRead     = 4 << 10
+	windowBytes  = 64 << 10
+	minRead      = 4 << 10
+	bufferedMost = 4 * windowBytes // what Reset keeps
 )
 
 // A Scanner reads one document of UTF-8.
@@ -137,6 +138,12 @@ func (s *Scanner) Reset(r io.Reader) {
 	s.readErr, s.err, s.pending, s.inCDATA, s.hadRoot = nil, nil, false, false, false
 	s.open, s.names, s.bound = s.open[:0], s.names[:0], s.bound[:0]
 	clear(s.known)
+	if len(s.interned) > internedMost/4 {
+		clear(s.interned) // names of documents before
+	}
+	if cap(s.buf) > bufferedMost {
+		s.buf = make([]byte, 0, windowBytes)
+	}
 }
 
 // Next reads a token and gives its kind, or io.EOF behind the document. Any other error is a *fault.Fault or one of the reader.

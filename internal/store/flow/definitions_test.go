@@ -15,17 +15,19 @@ import (
 	flowstore "github.com/parley-broker/parley/internal/store/flow"
 )
 
-// examples gives the examples of the page, a file each, with roles of this test.
-func examples(t *testing.T, b *sqltest.Broker) []definitions.Source {
+// examples gives the examples of pages, a file each, with roles of this test.
+func examples(t *testing.T, b *sqltest.Broker, names ...string) []definitions.Source {
 	t.Helper()
-	page, err := os.ReadFile("../../../docs/flow/definitions.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	roles := strings.NewReplacer("flow_receive", b.Role("receive"), "flow_send", b.Role("send"))
 	sources := []definitions.Source{}
-	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(page, -1) {
-		sources = append(sources, definitions.Source{Name: "definitions.md", Written: []byte(roles.Replace(string(block[1])))})
+	for _, name := range names {
+		page, err := os.ReadFile("../../../docs/flow/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(page, -1) {
+			sources = append(sources, definitions.Source{Name: name, Written: []byte(roles.Replace(string(block[1])))})
+		}
 	}
 	return sources
 }
@@ -54,7 +56,7 @@ func apply(t *testing.T, b *sqltest.Broker, settings definitions.Settings, sourc
 func TestExamplesOfThePageAreAppliedAndExportedWithoutADifference(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewBroker(t)
-	sources := examples(t, b)
+	sources := examples(t, b, "definitions.md", "adapters.md")
 	if changes := apply(t, b, definitions.Settings{}, sources...); len(changes) < 10 {
 		t.Errorf("the examples change %+v", changes)
 	}
@@ -86,7 +88,7 @@ func TestExamplesOfThePageAreAppliedAndExportedWithoutADifference(t *testing.T) 
 func TestThePageShowsEverySetting(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewBroker(t)
-	document, err := definitions.Read(examples(t, b), definitions.Settings{})
+	document, err := definitions.Read(examples(t, b, "definitions.md"), definitions.Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +144,7 @@ func TestExamplesAreValidByTheJSONSchemaAndMistakesAreNot(t *testing.T) {
 		}
 		return schema.Validate(content)
 	}
-	for _, example := range examples(t, b) {
+	for _, example := range examples(t, b, "definitions.md") {
 		if err := validate(string(example.Written)); err != nil {
 			t.Errorf("%s\n%v", example.Written, err)
 		}

@@ -37,13 +37,7 @@ func CheckPage(t *testing.T, kind adapter.Kind, direction adapter.Direction, def
 	}
 	section, _, _ = strings.Cut(section, "\n## ")
 	got := settingRows(section)
-	var want []string
-	value := reflect.Indirect(reflect.ValueOf(defaults))
-	for field, v := range value.Fields() {
-		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); slices.Contains(adapter.SettingNames(defaults), name) {
-			want = append(want, name+" | "+shown(v))
-		}
-	}
+	want := settingsOf("", reflect.Indirect(reflect.ValueOf(defaults)))
 	for _, name := range secrets {
 		want = append(want, "secret "+name+" | ")
 	}
@@ -55,7 +49,23 @@ func CheckPage(t *testing.T, kind adapter.Kind, direction adapter.Direction, def
 	}
 }
 
-var settingRow = regexp.MustCompile("(?m)^\\| ((?:secret )?)`([a-z_]+)` \\| (?:`([^`]*)`)? *\\|")
+// settingsOf gives the settings of a struct with their defaults; those of a group have its name and a point before theirs.
+func settingsOf(group string, defaults reflect.Value) []string {
+	var settings []string
+	for field, v := range defaults.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		switch {
+		case !slices.Contains(adapter.SettingNames(defaults.Interface()), name):
+		case adapter.IsGroup(v.Type()):
+			settings = append(settings, settingsOf(group+name+".", v)...)
+		default:
+			settings = append(settings, group+name+" | "+shown(v))
+		}
+	}
+	return settings
+}
+
+var settingRow = regexp.MustCompile("(?m)^\\| ((?:secret )?)`([a-z_.]+)` \\| (?:`([^`]*)`)? *\\|")
 
 // settingRows gives the settings of a section: name and default.
 func settingRows(section string) []string {
@@ -70,6 +80,9 @@ func settingRows(section string) []string {
 func shown(v reflect.Value) string {
 	if v.IsZero() && v.Kind() != reflect.Bool && !v.CanInt() || v.Kind() == reflect.Map {
 		return ""
+	}
+	if v.Kind() == reflect.Slice {
+		return "[" + strings.Join(strings.Fields(strings.Trim(fmt.Sprint(v.Interface()), "[]")), ", ") + "]"
 	}
 	return fmt.Sprint(v.Interface())
 }
