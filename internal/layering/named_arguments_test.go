@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// A call with three arguments by position is right until somebody puts one between them. By name it is right, or fails.
+// A call with three arguments by position is right until somebody puts one between them. By name it is right, or fails. The statements of
+// mail transport name all.
 func TestCallsOfTheSchemaNameTheirArguments(t *testing.T) {
 	t.Parallel()
 	calls := 0
@@ -40,6 +41,10 @@ func TestCallsOfTheSchemaNameTheirArguments(t *testing.T) {
 		if err != nil {
 			return err
 		}
+		most := 2
+		if strings.HasPrefix(filepath.ToSlash(path), "../../internal/store/mail/") {
+			most = 0
+		}
 		ast.Inspect(file, func(n ast.Node) bool {
 			literal, ok := n.(*ast.BasicLit)
 			if !ok || literal.Kind != token.STRING {
@@ -51,7 +56,7 @@ func TestCallsOfTheSchemaNameTheirArguments(t *testing.T) {
 			}
 			for _, call := range callsOfSchema(text) {
 				calls++
-				if unnamed := call.unnamed(); unnamed > 2 {
+				if unnamed := call.unnamed(); unnamed > most {
 					t.Errorf("%s: %s is called with %d of %d arguments by position: name each (queue => $1)",
 						files.Position(literal.Pos()), call.function, unnamed, len(call.arguments))
 				}

@@ -116,7 +116,8 @@ func (s *session) Mail(_ string, options *smtp.MailOptions) error {
 			NetworkMessageID: message.NewNetworkMessageID(now), Sender: sender.String(),
 			Return: string(options.Return), EnvelopeID: options.EnvelopeID,
 			IsUTF8: options.UTF8, BodyType: message.BodyType(options.Body), ReceivedAt: now, Source: message.SourceSMTP,
-			Connector: c.connector.Name, Peer: c.peer.Addr(), Local: c.local.Addr(), Helo: s.helo, AuthenticatedAs: c.user, Directionality: directionality,
+			Connector: c.connector.Name, Peer: c.peer.Addr(), Local: c.local.Addr(), Helo: s.helo, AuthenticatedAs: c.user,
+			Directionality: directionality,
 		},
 	}
 	if refusal := tx.limitBySender(isOurs); refusal != nil {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
@@ -24,16 +22,9 @@ type Change struct {
 // Apply makes the configuration what a document says, and returns what that changes. With prune, objects that the document does not name
 // are dropped; a dry run changes nothing.
 func Apply(ctx context.Context, db pgdb.DB, configuration json.RawMessage, dryRun, prune bool) ([]Change, error) {
-	rows, err := db.Query(ctx, `select kind, name, action, coalesce(settings, 'null'), coalesce(warning, '')
-		from parley_mail.apply($1::jsonb, dry_run => $2::boolean, prune => $3::boolean)`, configuration, dryRun, prune)
-	if err != nil {
-		return nil, pgdb.StatementError(err, "apply a configuration of mail")
-	}
-	changes, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Change])
-	if err != nil {
-		return nil, pgdb.StatementError(err, "apply a configuration of mail")
-	}
-	return changes, nil
+	return rows[Change](ctx, db, "apply a configuration of mail", `
+		select kind, name, action, coalesce(settings, 'null') as settings, coalesce(warning, '') as warning
+		from parley_mail.apply(configuration => $1::jsonb, dry_run => $2::boolean, prune => $3::boolean)`, configuration, dryRun, prune)
 }
 
 // Submission is a message to submit: with a text, or raw.
@@ -47,15 +38,16 @@ type Submission struct {
 
 // Submit submits a message in the transaction of db, and returns its number.
 func Submit(ctx context.Context, db pgdb.DB, s Submission) (id int64, err error) {
+	const what = "submit a message"
 	if s.Raw != nil {
-		err = db.QueryRow(ctx, `select parley_mail.send($1::text, $2::text[], raw => $3::bytea, idempotency_key => nullif($4::text, ''))`,
-			s.Sender, s.Recipients, s.Raw, s.IdempotencyKey).Scan(&id)
-	} else {
-		err = db.QueryRow(ctx, `select parley_mail.send($1::text, $2::text[], subject => $3::text, text => $4::text,
-			idempotency_key => nullif($5::text, ''))`, s.Sender, s.Recipients, s.Subject, s.Text, s.IdempotencyKey).Scan(&id)
+		return value[int64](ctx, db, what, `
+			select parley_mail.send(
+				sender => $1::text, recipients => $2::text[], raw => $3::bytea, idempotency_key => nullif($4::text, '')
+			)`, s.Sender, s.Recipients, s.Raw, s.IdempotencyKey)
 	}
-	if err != nil {
-		return 0, pgdb.StatementError(err, "submit a message")
-	}
-	return id, nil
+	return value[int64](ctx, db, what, `
+		select parley_mail.send(
+			sender => $1::text, recipients => $2::text[], subject => $3::text, text => $4::text,
+			idempotency_key => nullif($5::text, '')
+		)`, s.Sender, s.Recipients, s.Subject, s.Text, s.IdempotencyKey)
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/parley-broker/parley/internal/mail/message"
 	"github.com/parley-broker/parley/internal/pgdb"
 )
@@ -46,63 +44,48 @@ func Accept(ctx context.Context, db pgdb.DB, messages []Arriving) ([]int64, erro
 		}
 		envelopes[i], bodies[i] = string(envelope), arriving.Body
 	}
-	rows, err := db.Query(ctx, "select a.id from parley_mail._p_accept(envelopes => $1::text[]::jsonb[], bodies => $2::bytea[]) as a (id)",
-		envelopes, bodies)
-	if err != nil {
-		return nil, pgdb.StatementError(err, "accept messages")
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	if err != nil {
-		return nil, pgdb.StatementError(err, "accept messages")
-	}
-	return ids, nil
+	return values[int64](ctx, db, "accept messages", `
+		select a.id from parley_mail._p_accept(envelopes => $1::text[]::jsonb[], bodies => $2::bytea[]) as a (id)`, envelopes, bodies)
 }
+
+// begun is a body whose message is accepted in the same transaction.
+type begun struct{ MessageID, ContentID int64 }
 
 // PutBody stores a whole body, in the transaction in which its message is accepted, and gives the number that the message will have.
 func PutBody(ctx context.Context, db pgdb.DB, body []byte) (message, content int64, err error) {
-	err = db.QueryRow(ctx, "select message_id, content_id from parley_mail._p_put_body($1::bytea)", body).Scan(&message, &content)
-	if err != nil {
-		return 0, 0, pgdb.StatementError(err, "store the body of a message")
-	}
-	return message, content, nil
+	put, err := row[begun](ctx, db, "store the body of a message", `
+		select message_id, content_id from parley_mail._p_put_body(body => $1::bytea)`, body)
+	return put.MessageID, put.ContentID, err
 }
 
 // BeginBody begins a body that is written chunk by chunk, and gives the number that its message will have.
 func BeginBody(ctx context.Context, db pgdb.DB, chunkBytes int) (message, content int64, err error) {
-	err = db.QueryRow(ctx, "select message_id, content_id from parley_mail._p_begin_body($1::integer)", chunkBytes).Scan(&message, &content)
-	if err != nil {
-		return 0, 0, pgdb.StatementError(err, "begin the body of a message")
-	}
-	return message, content, nil
+	began, err := row[begun](ctx, db, "begin the body of a message", `
+		select message_id, content_id from parley_mail._p_begin_body(chunk_bytes => $1::integer)`, chunkBytes)
+	return began.MessageID, began.ContentID, err
 }
 
 // AppendBody adds the chunk of a number, from 0 on, to a body that was begun.
 func AppendBody(ctx context.Context, db pgdb.DB, content int64, number int, chunk []byte) error {
-	if _, err := db.Exec(ctx, `
+	return run(ctx, db, "write a chunk of a message", `
 		select parley_mail._p_append_body(
 			content_id => $1::bigint, number => $2::integer, body => $3::bytea
-		)`, content, number, chunk); err != nil {
-		return pgdb.StatementError(err, "write a chunk of a message")
-	}
-	return nil
+		)`, content, number, chunk)
 }
 
 // FinishBody ends a body, in the transaction in which its message is accepted.
 func FinishBody(ctx context.Context, db pgdb.DB, content, size int64, sha256 []byte) error {
-	if _, err := db.Exec(ctx, `
+	return run(ctx, db, "finish the body of a message", `
 		select parley_mail._p_finish_body(
 			content_id => $1::bigint, bytes => $2::bigint, sha256 => $3::bytea
-		)`, content, size, sha256); err != nil {
-		return pgdb.StatementError(err, "finish the body of a message")
-	}
-	return nil
+		)`, content, size, sha256)
 }
 
-// Categorized counts the work of the categorizer: messages that have next hops, those that failed, and how many of these were set aside.
+// Categorized counts the work of the categorizer: messages that have next hops, those that failed, how many of these were set aside, and
+// what it found.
 type Categorized struct {
 	Messages, Failed, SetAside int
-	// Resolved counts the findings of the categorizer.
-	Resolved Resolved
+	Resolved
 }
 
 // Resolved counts recipients that the categorizer gave up, messages that it cut or made, and addresses of ours that the directory does not
@@ -118,34 +101,25 @@ const workPatience = 30 * time.Second
 // Categorize categorizes messages that wait, at most so many items of the submission queue, and waits for one as long as wait. It is two
 // transactions: the first records the messages on which it works, so that a death can be laid to one of them. db is no transaction.
 func Categorize(ctx context.Context, db pgdb.DB, items int, wait time.Duration) (c Categorized, err error) {
-	var begun *int64
-	err = db.QueryRow(ctx, "select parley_mail._p_begin_categorizing($1::integer, $2::integer)", items, wait.Milliseconds()).Scan(&begun)
-	if err != nil {
-		return Categorized{}, pgdb.StatementError(err, "begin to categorize messages")
-	}
-	if begun == nil {
-		return Categorized{}, nil
+	run, err := value[*int64](ctx, db, "begin to categorize messages", `
+		select parley_mail._p_begin_categorizing(messages => $1::integer, timeout => $2::integer)`, items, wait.Milliseconds())
+	if err != nil || run == nil {
+		return Categorized{}, err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), workPatience)
 	defer cancel()
-	r := &c.Resolved
-	err = db.QueryRow(ctx, `select categorized, failed, set_aside, failed_recipients, loop_recipients, chipped, created,
-		unresolved_recipients, unresolved_senders from parley_mail._p_categorize_begun($1::bigint)`, *begun).
-		Scan(&c.Messages, &c.Failed, &c.SetAside, &r.FailedRecipients, &r.LoopRecipients, &r.Chipped, &r.Created,
-			&r.UnresolvedRecipients, &r.UnresolvedSenders)
+	c, err = row[Categorized](ctx, db, "categorize messages", `
+		select categorized as messages, failed, set_aside, failed_recipients, loop_recipients, chipped, created,
+			unresolved_recipients, unresolved_senders
+		from parley_mail._p_categorize_begun(run_id => $1::bigint)`, *run)
 	if err != nil {
-		// No session died. When this fails too, the next categorizer takes it for a death, of which a message survives one. When this fails
-		// too, whoever comes next takes it for a death, of which a message survives one.
-		_, _ = db.Exec(ctx, "select parley_mail._p_give_back_begun($1::bigint)", *begun)
-		return Categorized{}, pgdb.StatementError(err, "categorize messages")
+		// No session died. When this fails too, the next categorizer takes it for a death, of which a message survives one.
+		_, _ = db.Exec(ctx, "select parley_mail._p_give_back_begun(run_id => $1::bigint)", *run)
 	}
-	return c, nil
+	return c, err
 }
 
 // Configuration reads the whole configuration, with secrets: {"version", "ranges", "objects"}.
 func Configuration(ctx context.Context, db pgdb.DB) (configuration json.RawMessage, err error) {
-	if err := db.QueryRow(ctx, "select parley_mail._p_configuration()").Scan(&configuration); err != nil {
-		return nil, pgdb.StatementError(err, "read the configuration of mail")
-	}
-	return configuration, nil
+	return value[json.RawMessage](ctx, db, "read the configuration of mail", "select parley_mail._p_configuration()")
 }

@@ -6,14 +6,20 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // Filter chooses messages that wait, or queues: an object of conditions, as parley_mail.find_messages and find_queues take it. The empty
 // one is all of them.
 type Filter map[string]any
+
+// MarshalJSON writes an object, also for nil.
+func (f Filter) MarshalJSON() ([]byte, error) {
+	if f == nil {
+		return []byte("{}"), nil
+	}
+	return json.Marshal(map[string]any(f))
+}
 
 // Queue describes the messages that wait for one next hop.
 type Queue struct {
@@ -35,10 +41,11 @@ type Queue struct {
 // FindQueues gives the queues that a filter matches, by a column that may have :desc behind it; without one, those in which most waits
 // first.
 func FindQueues(ctx context.Context, db pgdb.DB, filter Filter, sort string) ([]Queue, error) {
-	return collect[Queue](ctx, db, "read the queues of mail", `
-		select queue, status, messages, deferred, bytes, oldest_at, next_retry_at, last_error, suspended_for, incoming_rate::float8,
-			outgoing_rate::float8, velocity::float8
-		from parley_mail.find_queues($1::jsonb, 2147483647, sort => $2::text)`, filter, cmp.Or(sort, "messages:desc"))
+	return rows[Queue](ctx, db, "read the queues of mail", `
+		select queue, status, messages, deferred, bytes, oldest_at, next_retry_at, last_error, suspended_for as suspended_as,
+			incoming_rate::float8, outgoing_rate::float8, velocity::float8
+		from parley_mail.find_queues(filter => $1::jsonb, top => 2147483647, sort => $2::text)`,
+		document{filter}, cmp.Or(sort, "messages:desc"))
 }
 
 // WaitingMessage is a message in a queue.
@@ -75,13 +82,13 @@ type Page struct {
 
 // FindMessages gives a page of messages that wait.
 func FindMessages(ctx context.Context, db pgdb.DB, filter Filter, page Page) ([]WaitingMessage, error) {
-	return collect[WaitingMessage](ctx, db, "find messages", `
+	return rows[WaitingMessage](ctx, db, "find messages", `
 		select message_id, queue, status, sender, recipients, recipient_count, subject, size, priority, source, tag, attempts, next_attempt_at,
 			last_error, reason, received_at, expires_at, network_message_id::text, header_message_id, parent_message_id, submitted_by, bookmark
 		from parley_mail.find_messages(
 			filter => $1::jsonb, top => $2::integer, after => nullif($3::text, ''), sort => nullif($4::text, '')
 		)`,
-		filter, page.Top, page.After, page.Sort)
+		document{filter}, page.Top, page.After, page.Sort)
 }
 
 // Step says how much of an operation is done in one transaction: at most Top messages; or nothing, when it only counts.
@@ -92,67 +99,59 @@ type Step struct {
 
 // SuspendMessages holds messages, and gives how many.
 func SuspendMessages(ctx context.Context, db pgdb.DB, filter Filter, step Step, reason string) (int, error) {
-	return number(ctx, db, "suspend messages",
-		`
-			select parley_mail.suspend_messages(
-				filter => $1::jsonb, reason => nullif($4::text, ''), top => $2::integer, dry_run => $3::boolean
-			)`, filter, step.Top, step.DryRun, reason)
+	return value[int](ctx, db, "suspend messages", `
+		select parley_mail.suspend_messages(
+			filter => $1::jsonb, reason => nullif($4::text, ''), top => $2::integer, dry_run => $3::boolean
+		)`, document{filter}, step.Top, step.DryRun, reason)
 }
 
 // ResumeMessages has suspended messages go on.
 func ResumeMessages(ctx context.Context, db pgdb.DB, filter Filter, step Step) (int, error) {
-	return number(ctx, db, "resume messages",
-		`
-			select parley_mail.resume_messages(
-				filter => $1::jsonb, top => $2::integer, dry_run => $3::boolean
-			)`, filter, step.Top, step.DryRun)
+	return value[int](ctx, db, "resume messages", `
+		select parley_mail.resume_messages(
+			filter => $1::jsonb, top => $2::integer, dry_run => $3::boolean
+		)`, document{filter}, step.Top, step.DryRun)
 }
 
 // RetryQueues has the next hops of queues in RETRY tried at once in which chosen messages wait, and gives how many queues.
 func RetryQueues(ctx context.Context, db pgdb.DB, filter Filter, dryRun bool) (int, error) {
-	return number(ctx, db, "retry queues", "select parley_mail.retry_queues($1::jsonb, $2::boolean)", filter, dryRun)
+	return value[int](ctx, db, "retry queues", `
+		select parley_mail.retry_queues(filter => $1::jsonb, dry_run => $2::boolean)`, document{filter}, dryRun)
 }
 
 // RetryMessages has messages that wait for their next attempt tried now; a queue in RETRY goes on waiting, see [RetryQueues].
 func RetryMessages(ctx context.Context, db pgdb.DB, filter Filter, step Step) (int, error) {
-	return number(ctx, db, "retry messages",
-		"select parley_mail.retry_messages(filter => $1::jsonb, top => $2::integer, dry_run => $3::boolean, queues => false)",
-		filter, step.Top, step.DryRun)
+	return value[int](ctx, db, "retry messages", `
+		select parley_mail.retry_messages(
+			filter => $1::jsonb, top => $2::integer, dry_run => $3::boolean, queues => false
+		)`, document{filter}, step.Top, step.DryRun)
 }
 
 // ResubmitMessages has messages categorized anew.
 func ResubmitMessages(ctx context.Context, db pgdb.DB, filter Filter, step Step) (int, error) {
-	return number(ctx, db, "resubmit messages",
-		`
-			select parley_mail.resubmit_messages(
-				filter => $1::jsonb, top => $2::integer, dry_run => $3::boolean
-			)`, filter, step.Top, step.DryRun)
+	return value[int](ctx, db, "resubmit messages", `
+		select parley_mail.resubmit_messages(
+			filter => $1::jsonb, top => $2::integer, dry_run => $3::boolean
+		)`, document{filter}, step.Top, step.DryRun)
 }
 
 // RemoveMessages gives messages up, with a report to their senders or without.
 func RemoveMessages(ctx context.Context, db pgdb.DB, filter Filter, step Step, withReport bool) (int, error) {
-	return number(ctx, db, "remove messages",
-		`
-			select parley_mail.remove_messages(
-				filter => $1::jsonb, with_report => $4::boolean, top => $2::integer, dry_run => $3::boolean
-			)`, filter, step.Top, step.DryRun, withReport)
+	return value[int](ctx, db, "remove messages", `
+		select parley_mail.remove_messages(
+			filter => $1::jsonb, with_report => $4::boolean, top => $2::integer, dry_run => $3::boolean
+		)`, document{filter}, step.Top, step.DryRun, withReport)
 }
 
 // RequireChangeable says, by an error, why an operation did nothing to messages that a filter names by number; nil where it names none.
 func RequireChangeable(ctx context.Context, db pgdb.DB, operation string, filter Filter) error {
-	arguments := inJSON([]any{filter, operation})
-	if _, err := db.Exec(ctx, "select parley_mail._p_require_changeable($2::text, $1::jsonb)", arguments...); err != nil {
-		return pgdb.StatementError(err, operation+" messages")
-	}
-	return nil
+	return run(ctx, db, operation+" messages", `
+		select parley_mail._p_require_changeable(operation => $1::text, filter => $2::jsonb)`, operation, document{filter})
 }
 
 // Withdraw gives up a message that this role has submitted for later, and gives how many messages that were.
 func Withdraw(ctx context.Context, db pgdb.DB, id int64) (n int, err error) {
-	if err := db.QueryRow(ctx, "select parley_mail.withdraw($1::bigint)", id).Scan(&n); err != nil {
-		return 0, pgdb.StatementError(err, "withdraw a message")
-	}
-	return n, nil
+	return value[int](ctx, db, "withdraw a message", "select parley_mail.withdraw(message_id => $1::bigint)", id)
 }
 
 // MessageChange lists the changes to messages; empty fields stay.
@@ -164,44 +163,36 @@ type MessageChange struct {
 
 // ChangeMessages changes messages that wait.
 func ChangeMessages(ctx context.Context, db pgdb.DB, filter Filter, step Step, change MessageChange) (int, error) {
-	return number(ctx, db, "change messages", `
+	return value[int](ctx, db, "change messages", `
 		select parley_mail.change_messages(
 			filter => $1::jsonb, priority => nullif($4::text, ''), expires => $5::timestamptz,
 			next_attempt => $6::timestamptz, top => $2::integer, dry_run => $3::boolean
 		)`,
-		filter, step.Top, step.DryRun, change.Priority, change.Expires, change.NextAttempt)
+		document{filter}, step.Top, step.DryRun, change.Priority, change.Expires, change.NextAttempt)
 }
 
 // ChangeQueue suspends, resumes or retries a queue, and reports whether there was something to do.
 func ChangeQueue(ctx context.Context, db pgdb.DB, operation, queue, reason string) (isDone bool, err error) {
+	what := operation + " a queue"
 	switch operation {
 	case "suspend":
-		err = db.QueryRow(ctx, "select parley_mail.suspend_queue($1::text, nullif($2::text, ''))", queue, reason).Scan(&isDone)
+		return value[bool](ctx, db, what, "select parley_mail.suspend_queue(queue => $1::text, reason => nullif($2::text, ''))", queue, reason)
 	case "resume":
-		err = db.QueryRow(ctx, "select parley_mail.resume_queue($1::text)", queue).Scan(&isDone)
+		return value[bool](ctx, db, what, "select parley_mail.resume_queue(queue => $1::text)", queue)
 	default:
-		err = db.QueryRow(ctx, "select parley_mail.retry_queue($1::text)", queue).Scan(&isDone)
+		return value[bool](ctx, db, what, "select parley_mail.retry_queue(queue => $1::text)", queue)
 	}
-	if err != nil {
-		return false, pgdb.StatementError(err, operation+" a queue")
-	}
-	return isDone, nil
 }
 
 // HoldDomain has nothing leave for a domain; false when it was held.
 func HoldDomain(ctx context.Context, db pgdb.DB, domain, reason string) (isDone bool, err error) {
-	if err := db.QueryRow(ctx, "select parley_mail.hold_domain($1::text, nullif($2::text, ''))", domain, reason).Scan(&isDone); err != nil {
-		return false, pgdb.StatementError(err, "hold a domain")
-	}
-	return isDone, nil
+	return value[bool](ctx, db, "hold a domain", `
+		select parley_mail.hold_domain(domain => $1::text, reason => nullif($2::text, ''))`, domain, reason)
 }
 
 // ReleaseDomain has mail for a domain leave again; false when it was not held.
 func ReleaseDomain(ctx context.Context, db pgdb.DB, domain string) (isDone bool, err error) {
-	if err := db.QueryRow(ctx, "select parley_mail.release_domain($1::text)", domain).Scan(&isDone); err != nil {
-		return false, pgdb.StatementError(err, "release a domain")
-	}
-	return isDone, nil
+	return value[bool](ctx, db, "release a domain", "select parley_mail.release_domain(domain => $1::text)", domain)
 }
 
 // Exported is a message as a file of the replay folder.
@@ -221,23 +212,19 @@ const (
 
 // ExportMessages gives suspended messages, at most so many, behind a bookmark.
 func ExportMessages(ctx context.Context, db pgdb.DB, filter Filter, top int, after int64) ([]Exported, error) {
-	return collect[Exported](ctx, db, "export messages", `
+	return rows[Exported](ctx, db, "export messages", `
 		select message_id, queue, file_name, content, bookmark from parley_mail.export_messages(
 			filter => $1::jsonb, top => $2::integer, after => $3::bigint
 		)`,
-		filter, top, after)
+		document{filter}, top, after)
 }
 
 // ReadMessage gives a part of a message: HEADER or ALL, at most so many bytes.
 func ReadMessage(ctx context.Context, db pgdb.DB, id int64, part string, bytes int) (content []byte, err error) {
-	err = db.QueryRow(ctx, `
+	return value[[]byte](ctx, db, "read a message", `
 		select parley_mail.read_message(
 			message_id => $1::bigint, part => $2::text, from_byte => 0, bytes => $3::integer
-		)`, id, part, bytes).Scan(&content)
-	if err != nil {
-		return nil, pgdb.StatementError(err, "read a message")
-	}
-	return content, nil
+		)`, id, part, bytes)
 }
 
 // AddressTest lists the recipients of a message to an address, and by which way they get it.
@@ -257,45 +244,7 @@ type AddressTest struct {
 
 // TestAddress describes the fate of a message, and sends none. A nil sender is the postmaster.
 func TestAddress(ctx context.Context, db pgdb.DB, address string, sender *string, size int64) ([]AddressTest, error) {
-	return collect[AddressTest](ctx, db, "test an address", `
+	return rows[AddressTest](ctx, db, "test an address", `
 		select recipient, by_way_of, original_recipient, queue, delivery_type, connector, next_hop, queue_status, is_held, status, reason
 		from parley_mail.test_address(address => $1::text, sender => $2::text, size => $3::bigint)`, address, sender, size)
-}
-
-func collect[T any](ctx context.Context, db pgdb.DB, what, statement string, arguments ...any) ([]T, error) {
-	rows, err := db.Query(ctx, statement, inJSON(arguments)...)
-	if err != nil {
-		return nil, pgdb.StatementError(err, what)
-	}
-	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[T])
-	if err != nil {
-		return nil, pgdb.StatementError(err, what)
-	}
-	return found, nil
-}
-
-func number(ctx context.Context, db pgdb.DB, what, statement string, arguments ...any) (n int, err error) {
-	if err := db.QueryRow(ctx, statement, inJSON(arguments)...).Scan(&n); err != nil {
-		return 0, pgdb.StatementError(err, what)
-	}
-	return n, nil
-}
-
-// inJSON writes the filter among arguments, which is the first.
-func inJSON(arguments []any) []any {
-	if len(arguments) == 0 {
-		return nil
-	}
-	filter, ok := arguments[0].(Filter)
-	if !ok {
-		return arguments
-	}
-	if filter == nil {
-		filter = Filter{}
-	}
-	written, err := json.Marshal(filter)
-	if err != nil {
-		written = []byte("null") // Refused by the database.
-	}
-	return append([]any{string(written)}, arguments[1:]...)
 }

@@ -2,11 +2,7 @@ package mail
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/netip"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley/internal/pgdb"
 	governorstore "github.com/parley-broker/parley/internal/store/governor"
@@ -19,53 +15,41 @@ var _ governorstore.Store = Pressure{}
 
 // Policy reads thresholds and actions.
 func (p Pressure) Policy(ctx context.Context) ([]governorstore.Threshold, []governorstore.Action, error) {
-	rows, err := p.DB.Query(ctx, `
-		select t.resource, t.unit, t.medium_at, t.high_at, t.medium_below, t.normal_below, coalesce(t.floor_at, 0),
-			coalesce(t.reserve_bytes, 0), t.history_polls
+	thresholds, err := rows[governorstore.Threshold](ctx, p.DB, "read the thresholds of pressure", `
+		select t.resource, t.unit, t.medium_at, t.high_at, t.medium_below, t.normal_below, coalesce(t.floor_at, 0) as floor_at,
+			coalesce(t.reserve_bytes, 0) as reserve_bytes, t.history_polls
 		from parley_mail.thresholds as t where t.is_watched`)
 	if err != nil {
-		return nil, nil, pgdb.StatementError(err, "read the thresholds of pressure")
+		return nil, nil, err
 	}
-	thresholds, err := pgx.CollectRows(rows, pgx.RowToStructByPos[governorstore.Threshold])
-	if err != nil {
-		return nil, nil, pgdb.StatementError(err, "read the thresholds of pressure")
-	}
-	rows, err = p.DB.Query(ctx, `
-		select a.resource, a.action, array_position('{MEDIUM,HIGH,FLOOR}'::text[], a.from_level), a.after_history
+	actions, err := rows[governorstore.Action](ctx, p.DB, "read the actions under pressure", `
+		select a.resource, a.action as name, array_position('{MEDIUM,HIGH,FLOOR}'::text[], a.from_level) as "from", a.after_history
 		from parley_mail.pressure_actions as a`)
-	if err != nil {
-		return nil, nil, pgdb.StatementError(err, "read the actions under pressure")
-	}
-	actions, err := pgx.CollectRows(rows, pgx.RowToStructByPos[governorstore.Action])
-	if err != nil {
-		return nil, nil, pgdb.StatementError(err, "read the actions under pressure")
-	}
-	return thresholds, actions, nil
+	return thresholds, actions, err
 }
 
 // Record records a change of a level.
 func (p Pressure) Record(ctx context.Context, e governorstore.Event) error {
-	_, err := p.DB.Exec(ctx, `select parley_mail._p_record_pressure(
-		node => $1::text, resource => $2::text, event_id => $3::integer, from_level => $4::text, to_level => $5::text,
-		measured => $6::float8, actions => $7::text[], message => $8::text
-	)`, e.Node, e.Resource, e.ID, e.From.Column(), e.To.Column(), e.Value, e.Actions, e.Message)
-	if err != nil {
-		return pgdb.StatementError(err, "record the history of pressure")
-	}
-	return nil
+	return run(ctx, p.DB, "record the history of pressure", `
+		select parley_mail._p_record_pressure(
+			node => $1::text, resource => $2::text, event_id => $3::integer, from_level => $4::text, to_level => $5::text,
+			measured => $6::float8, actions => $7::text[], message => $8::text
+		)`, e.Node, e.Resource, e.ID, e.From.Column(), e.To.Column(), e.Value, e.Actions, e.Message)
 }
 
 // Measure measures what the database itself knows.
 func (p Pressure) Measure(ctx context.Context) (map[string]float64, error) {
-	rows, err := p.DB.Query(ctx, "select m.resource, m.value from parley_mail._p_measure() as m")
-	if err != nil {
-		return nil, pgdb.StatementError(err, "measure the database")
+	type measured struct {
+		Resource string
+		Value    float64
 	}
-	values := map[string]float64{}
-	var resource string
-	var value float64
-	if _, err := pgx.ForEachRow(rows, []any{&resource, &value}, func() error { values[resource] = value; return nil }); err != nil {
-		return nil, pgdb.StatementError(err, "measure the database")
+	found, err := rows[measured](ctx, p.DB, "measure the database", "select m.resource, m.value from parley_mail._p_measure() as m")
+	if err != nil {
+		return nil, err
+	}
+	values := make(map[string]float64, len(found))
+	for _, m := range found {
+		values[m.Resource] = m.Value
 	}
 	return values, nil
 }
@@ -116,7 +100,7 @@ type Counter struct {
 	// IsTotal is whether it only grows, as long as the daemon runs.
 	IsTotal bool `json:"is_total,omitempty"`
 	// Histogram has how values are spread, of which Value is then the count; it is not reported to the database.
-	Histogram *Histogram `json:"-"`
+	Histogram *Histogram `db:"-" json:"-"`
 }
 
 // Histogram is how many values were at most each of some bounds, and their sum.
@@ -127,37 +111,19 @@ type Histogram struct {
 
 // Counters reads what the database itself knows: queues.
 func Counters(ctx context.Context, db pgdb.DB) ([]Counter, error) {
-	rows, err := db.Query(ctx, "select c.object, c.counter, c.instance, c.value, c.is_total from parley_mail.queue_counters as c")
-	if err != nil {
-		return nil, pgdb.StatementError(err, "read the counters of queues")
-	}
-	counters, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c Counter, err error) {
-		return c, row.Scan(&c.Object, &c.Counter, &c.Instance, &c.Value, &c.IsTotal)
-	})
-	if err != nil {
-		return nil, pgdb.StatementError(err, "read the counters of queues")
-	}
-	return counters, nil
+	return rows[Counter](ctx, db, "read the counters of queues", `
+		select c.object, c.counter, c.instance, c.value, c.is_total from parley_mail.queue_counters as c`)
 }
 
 // DataFolder gives the folder of the server's data, or "" where the role may not know it.
 func DataFolder(ctx context.Context, db pgdb.DB) string {
-	var folder string
-	if err := db.QueryRow(ctx, `select case when pg_has_role('pg_read_all_settings', 'usage') then current_setting('data_directory')
-		else '' end`).Scan(&folder); err != nil {
-		return ""
-	}
+	folder, _ := value[string](ctx, db, "read the folder of the data", `
+		select case when pg_has_role('pg_read_all_settings', 'usage') then current_setting('data_directory') else '' end`)
 	return folder
 }
 
 // ReportDaemon records how a daemon is doing.
 func ReportDaemon(ctx context.Context, db pgdb.DB, name string, d Daemon) error {
-	written, err := json.Marshal(d)
-	if err != nil {
-		return fmt.Errorf("report how the daemon is doing: %w", err)
-	}
-	if _, err := db.Exec(ctx, "select parley_mail._p_report_daemon($1::text, $2::jsonb)", name, json.RawMessage(written)); err != nil {
-		return pgdb.StatementError(err, "report how the daemon is doing")
-	}
-	return nil
+	return run(ctx, db, "report how the daemon is doing", `
+		select parley_mail._p_report_daemon(name => $1::text, report => $2::jsonb)`, name, document{d})
 }

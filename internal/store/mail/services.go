@@ -19,31 +19,26 @@ type ForServices struct {
 // ForService is one of them. Body is there, or has to be read with [ReadBody] from Content, of which BodyHolder is the holder; of a message
 // that is gone meanwhile there is none of them.
 type ForService struct {
-	Item                int64
-	Body                []byte
-	Content, BodyHolder int64
+	Item       int64 `db:"item_id"`
+	Body       []byte
+	Content    int64 `db:"content_id"`
+	BodyHolder int64
 }
 
 // ClaimForServices claims messages, at most so many, for five seconds: until [DeliverToServices] begins, or [Renew] says so. db is no
 // transaction.
 func ClaimForServices(ctx context.Context, db pgdb.DB, messages int) (claimed ForServices, err error) {
-	if err := db.QueryRow(ctx, "select parley_mail._p_claim_local($1::integer)", messages).Scan(&claimed.Leases); err != nil {
-		return ForServices{}, pgdb.StatementError(err, "claim messages for services")
+	claimed.Leases, err = value[[]int64](ctx, db, "claim messages for services", `
+		select parley_mail._p_claim_local(messages => $1::integer)`, messages)
+	if err != nil || len(claimed.Leases) == 0 {
+		return ForServices{}, err
 	}
-	if len(claimed.Leases) == 0 {
-		return ForServices{}, nil
-	}
-	rows, err := db.Query(ctx, `
-		select item_id, body, coalesce(content_id, 0), coalesce(body_holder, 0) from parley_mail._p_local_bodies($1::bigint[])`, claimed.Leases)
-	if err == nil {
-		claimed.Messages, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (m ForService, err error) {
-			err = row.Scan(&m.Item, &m.Body, &m.Content, &m.BodyHolder)
-			return m, err
-		})
-	}
+	claimed.Messages, err = rows[ForService](ctx, db, "read messages for services", `
+		select item_id, body, coalesce(content_id, 0) as content_id, coalesce(body_holder, 0) as body_holder
+		from parley_mail._p_local_bodies(leases => $1::bigint[])`, claimed.Leases)
 	if err != nil {
 		ReleaseForServices(ctx, db, claimed.Leases)
-		return ForServices{}, pgdb.StatementError(err, "read messages for services")
+		return ForServices{}, err
 	}
 	return claimed, nil
 }
@@ -86,18 +81,14 @@ func DeliverToServices(
 
 // DeferForService has an item tried again whose delivery failed with an SQLSTATE where it was alone.
 func DeferForService(ctx context.Context, db pgdb.DB, leases []int64, item int64, state, reason string) error {
-	_, err := db.Exec(ctx, `
+	return run(ctx, db, "have a message for a service tried again", `
 		select parley_mail._p_defer_local(
 			leases => $1::bigint[], item => $2::bigint, state => $3::text, reason => $4::text
 		)`, leases, item, state, reason)
-	if err != nil {
-		return pgdb.StatementError(err, "have a message for a service tried again")
-	}
-	return nil
 }
 
 // ReleaseForServices gives back what was claimed and not delivered: nobody died. Items that cannot be given back come back when their lease
 // is over.
 func ReleaseForServices(ctx context.Context, db pgdb.DB, leases []int64) {
-	_, _ = db.Exec(ctx, "select parley_mail._p_release_local($1::bigint[])", leases)
+	_, _ = db.Exec(ctx, "select parley_mail._p_release_local(leases => $1::bigint[])", leases)
 }

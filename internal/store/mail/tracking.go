@@ -2,13 +2,10 @@ package mail
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley/internal/pgdb"
 )
@@ -85,7 +82,7 @@ type Event struct {
 	RecipientStatus   []string  `json:"recipient_status"`
 	TotalBytes        *int64    `json:"total_bytes"`
 	RecipientCount    int       `json:"recipient_count"`
-	RelatedRecipient  *string   `json:"related_recipient_address"`
+	RelatedRecipient  *string   `json:"related_recipient_address" db:"related_recipient_address"`
 	Reference         *string   `json:"reference"`
 	MessageSubject    *string   `json:"message_subject"`
 	SenderAddress     *string   `json:"sender_address"`
@@ -100,13 +97,13 @@ type Event struct {
 	SchemaVersion     *string   `json:"schema_version"`
 }
 
-// Events gives events of messages to each, as they arrive.
-func Events(ctx context.Context, db pgdb.DB, f EventFilter, each func(Event) error) error {
+// Events gives events of messages to a function, as they arrive.
+func Events(ctx context.Context, db pgdb.DB, f EventFilter, do func(Event) error) error {
 	order, err := eventOrder(f.Sort)
 	if err != nil {
 		return err
 	}
-	rows, err := db.Query(ctx, `
+	return each(ctx, db, "read events of messages", do, `
 		select `+strings.Replace(strings.Join(EventColumns, ", "), "custom_data", "custom_data::text", 1)+`
 		from parley_mail.tracking
 		where ($1::bigint = 0 or internal_message_id = $1::bigint::text)
@@ -122,23 +119,6 @@ func Events(ctx context.Context, db pgdb.DB, f EventFilter, each func(Event) err
 		limit nullif($9::integer, 0)`,
 		f.Message, f.MessageID, pattern(f.Sender), pattern(f.Recipient), f.Event, f.Source, f.Since, f.Until, f.Limit,
 		pattern(f.Tag))
-	if err != nil {
-		return pgdb.StatementError(err, "read events of messages")
-	}
-	defer rows.Close()
-	for rows.Next() {
-		event, err := pgx.RowToStructByPos[Event](rows)
-		if err != nil {
-			return fmt.Errorf("read an event: %w", err)
-		}
-		if err := each(event); err != nil {
-			return err
-		}
-	}
-	if err := rows.Err(); err != nil {
-		return pgdb.StatementError(err, "read events of messages")
-	}
-	return nil
 }
 
 // Unstored is an event of a message that is not stored; what is empty is not known.
@@ -162,14 +142,8 @@ type Unstored struct {
 
 // TrackUnstored records an event of a message that is not stored.
 func TrackUnstored(ctx context.Context, db pgdb.DB, event Unstored) error {
-	written, err := json.Marshal(event)
-	if err != nil {
-		return fmt.Errorf("write an event: %w", err)
-	}
-	if _, err := db.Exec(ctx, "select parley_mail._p_track_unstored($1::text::jsonb)", string(written)); err != nil {
-		return pgdb.StatementError(err, "record an event of a message that is not stored")
-	}
-	return nil
+	return run(ctx, db, "record an event of a message that is not stored", `
+		select parley_mail._p_track_unstored(happened => $1::jsonb)`, document{event})
 }
 
 // pattern writes a text in which * stands for anything as LIKE has it.
