@@ -43,19 +43,25 @@ type row struct {
 	place   fault.Place
 }
 
+// begin writes the header line, unless it is written.
+func (w *Writer) begin(columns []string) error {
+	if w.isBegun {
+		return nil
+	}
+	w.isBegun = true
+	if w.columns == nil {
+		w.columns = columns
+	}
+	w.place = map[string]int{}
+	for i, column := range w.columns {
+		w.place[column] = i
+	}
+	return w.csv.Write(w.columns)
+}
+
 func (w *Writer) write(r row) error {
-	if !w.isBegun {
-		w.isBegun = true
-		if w.columns == nil {
-			w.columns = r.columns
-		}
-		w.place = map[string]int{}
-		for i, column := range w.columns {
-			w.place[column] = i
-		}
-		if err := w.csv.Write(w.columns); err != nil {
-			return err
-		}
+	if err := w.begin(r.columns); err != nil {
+		return err
 	}
 	line := make([]string, len(w.columns))
 	for _, column := range r.columns {
@@ -219,8 +225,13 @@ func (o *objects) member(token json.Token, at fault.Place) error {
 	return nil
 }
 
-// Close writes what is left.
+// Close writes what is left: the header line too, where there was no row and the columns are known.
 func (w *Writer) Close() error {
+	if w.columns != nil {
+		if err := w.begin(nil); err != nil {
+			return err
+		}
+	}
 	w.csv.Flush()
 	if err := w.csv.Error(); err != nil {
 		return err

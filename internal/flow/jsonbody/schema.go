@@ -40,7 +40,8 @@ func Load(file string, assertFormat bool) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	return compile(file, full, document, jsonschema.SchemeURLLoader{"file": jsonschema.FileLoader{}}, assertFormat)
+	at := url.URL{Scheme: "file", Path: filepath.ToSlash(full)} // a path may hold #, which an address does not mean
+	return compile(file, at.String(), document, jsonschema.SchemeURLLoader{"file": jsonschema.FileLoader{}}, assertFormat)
 }
 
 // scheme is that of the addresses of documents that are in no file.

@@ -1,6 +1,9 @@
 package xsd
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // attribute adds an attribute, or those of a group.
 func (b *builder) attribute(e *Element, n *node, d *document) error {
@@ -9,6 +12,11 @@ func (b *builder) attribute(e *Element, n *node, d *document) error {
 		if err != nil {
 			return err
 		}
+		if slices.Contains(b.open, found.node) {
+			return n.broken("an attribute group contains itself", "leave the reference out")
+		}
+		b.open = append(b.open, found.node)
+		defer func() { b.open = b.open[:len(b.open)-1] }()
 		for _, c := range found.node.children {
 			if c.is("attribute") || c.is("attributeGroup") {
 				if err := b.attribute(e, c, found.document); err != nil {

@@ -3,6 +3,7 @@ package xsd
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -66,8 +67,12 @@ func (b *builder) namedSimple(n *node, written string) (*SimpleType, error) {
 }
 
 func (b *builder) simpleType(n *node) (*SimpleType, error) {
-	if len(b.open) > 200 {
-		return nil, n.broken("types restrict each other in a circle", "let one of them restrict a built-in type")
+	if slices.Contains(b.open, n) {
+		return nil, n.broken("simple types are made of each other in a circle", "let one of them restrict a built-in type")
+	}
+	b.parts++
+	if b.parts > partsMost {
+		return nil, n.broken(fmt.Sprintf("the schema has more than %d parts", partsMost), "split it")
 	}
 	b.open = append(b.open, n)
 	defer func() { b.open = b.open[:len(b.open)-1] }()
