@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
@@ -166,4 +167,67 @@ func TestWhatIsWrittenIsReadAsTheSame(t *testing.T) {
 			r.Fatalf("%s\nis written as %q and read as\n%s", document, file.String(), c.messages)
 		}
 	})
+}
+
+func TestADelimiterThatCannotBeOneIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, delimiter := range []rune{'"', '\n', '\r', utf8.RuneError, -1, 0x110000} {
+		_, _, err := read(t, "a,b\n", csvfile.Settings{Delimiter: delimiter})
+		_, writeErr := csvfile.NewWriter(&bytes.Buffer{}, delimiter, false, nil, text.Output{})
+		for _, err := range []error{err, writeErr} {
+			if f, is := fault.Of(err); !is || f.Remedy == "" {
+				t.Errorf("%q is refused as %v", delimiter, err)
+			}
+		}
+	}
+	if _, _, err := read(t, "a,b\n", csvfile.Settings{Comment: ','}); err == nil {
+		t.Error("the delimiter begins comments")
+	}
+}
+
+func TestColumnsThatAreKnownHaveTheirHeaderLineWithoutARow(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	w, err := csvfile.NewWriter(&out, 0, false, []string{"a", "b"}, text.Output{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.WriteXML(strings.NewReader("<Rows/>")); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil || out.String() != "a,b\n" {
+		t.Errorf("it is %q, %v", out.String(), err)
+	}
+}
+
+func TestAByteThatIsNoCharacterEndsTheReadingAlsoWhereBadLinesArePassedOver(t *testing.T) {
+	t.Parallel()
+	c, _, err := read(t, "a\n1\n\xa7\n2\n", csvfile.Settings{Split: true, Recover: interchange.Records})
+	if f, is := fault.Of(err); !is || f.Place.Line != 3 || len(c.bad) != 0 || len(c.messages) != 1 {
+		t.Errorf("it ends with %v behind %d messages, %d bad", err, len(c.messages), len(c.bad))
+	}
+}
+
+func TestNamesOfColumnsBecomeNamesOfElementsAndComeBack(t *testing.T) {
+	t.Parallel()
+	for column, want := range map[string]string{
+		"Größe": "Größe", "Nº": "N_x00BA_", "1st": "_x0031_st", "a b": "a_x0020_b", "_x0041_": "_x005F_x0041_", "_x0020 0": "_x005F_x0020_x0020_0",
+		"a:b": "a_x003A_b", "a_b": "a_b", "x": "x", "-": "_x002D_", "😀": "😀",
+	} {
+		c, _, err := read(t, `"`+column+`"`+"\n1\n", csvfile.Settings{})
+		if err != nil || c.messages[0] != "<Rows><Row><"+want+">1</"+want+"></Row></Rows>" {
+			t.Fatalf("%q becomes %q, %v", column, c.messages, err)
+		}
+		var out bytes.Buffer
+		w, err := csvfile.NewWriter(&out, 0, false, nil, text.Output{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.WriteXML(strings.NewReader(c.messages[0])); err != nil {
+			t.Fatalf("%q: %v", column, err)
+		}
+		if err := w.Close(); err != nil || out.String() != column+"\n1\n" && out.String() != `"`+column+"\"\n1\n" {
+			t.Errorf("%q comes back as %q, %v", column, out.String(), err)
+		}
+	}
 }

@@ -42,6 +42,18 @@ func (s Settings) orDefault() Settings {
 	return s
 }
 
+func (s Settings) checkComment() error {
+	if s.Comment == s.Delimiter {
+		return &fault.Fault{
+			Message: fmt.Sprintf("%q delimits values, and begins comments", s.Comment), Remedy: "give one of the two another character",
+		}
+	}
+	if s.Comment == 0 {
+		return nil
+	}
+	return checkDelimiter(s.Comment)
+}
+
 // A Summary is what a file held.
 type Summary struct {
 	Columns       []string
@@ -63,6 +75,10 @@ type reader struct {
 
 // Read reads CSV whose first line names the columns.
 func Read(ctx context.Context, body io.Reader, settings Settings, sink interchange.Sink) (Summary, error) {
+	settings = settings.orDefault()
+	if err := errors.Join(checkDelimiter(settings.Delimiter), settings.checkComment()); err != nil {
+		return Summary{}, err
+	}
 	source, err := text.Open(body, settings.Charset, false)
 	if err != nil {
 		return Summary{}, err
@@ -70,7 +86,7 @@ func Read(ctx context.Context, body io.Reader, settings Settings, sink interchan
 	if settings.Opened != nil {
 		settings.Opened(source)
 	}
-	r := &reader{Settings: settings.orDefault(), lines: lines{r: source}, sink: sink}
+	r := &reader{Settings: settings, lines: lines{r: source}, sink: sink}
 	r.csv = csv.NewReader(&r.lines)
 	r.csv.Comma, r.csv.Comment, r.csv.ReuseRecord = r.Delimiter, r.Comment, true
 	r.summary.Disagreement = source.Disagreement
@@ -136,10 +152,16 @@ func (r *reader) rows(ctx context.Context) error {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err == nil {
+		switch _, isOfLine := errors.AsType[*csv.ParseError](err); {
+		case err == nil:
 			r.buf, err = r.appendRow(r.buf[:0], row)
-		} else {
+		case isOfLine:
 			err = r.explain(err, from)
+		default: // an error of the source, such as a byte that is no character: nothing comes behind it
+			if _, isFault := fault.Of(err); isFault {
+				err = &interchange.Unreadable{From: from, Err: err}
+			}
+			return err
 		}
 		if f, isFault := fault.Of(err); isFault && r.Recover != interchange.Nothing && !errors.Is(f, errUnreadable) {
 			r.summary.Bad++

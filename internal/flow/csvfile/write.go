@@ -24,6 +24,11 @@ type Writer struct {
 
 // NewWriter begins CSV on w. Lines end with CR LF where crlf is set.
 func NewWriter(w io.Writer, delimiter rune, crlf bool, columns []string, output text.Output) (*Writer, error) {
+	if delimiter != 0 {
+		if err := checkDelimiter(delimiter); err != nil {
+			return nil, err
+		}
+	}
 	out, err := output.NewWriter(w)
 	if err != nil {
 		return nil, err

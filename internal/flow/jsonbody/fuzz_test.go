@@ -24,7 +24,8 @@ func FuzzBodiesAreTakenApartAndJoined(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string, isSplit bool, most int) {
 		held := schema(t, true)
 		for _, settings := range []jsonbody.Settings{
-			{Split: isSplit, MostBytes: most}, {Split: isSplit, MostBytes: most, Schema: held},
+			{Split: isSplit, MostBytes: most},
+			{Split: isSplit, MostBytes: most, Schema: held},
 			{Split: isSplit, MostBytes: most, Schema: held, Recover: interchange.Messages},
 		} {
 			c, summary, err := split(t, body, settings)

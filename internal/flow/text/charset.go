@@ -119,9 +119,17 @@ func (c *Charset) Width(text []byte) int {
 		}
 		return n
 	}
-	encoded, err := c.encoding.NewEncoder().Bytes(text)
-	if err != nil {
-		return len(text)
+	encoder := c.encoding.NewEncoder()
+	if encoded, err := encoder.Bytes(text); err == nil {
+		return len(encoded)
 	}
-	return len(encoded)
+	n := 0
+	for _, r := range string(text) {
+		encoded, err := encoder.Bytes([]byte(string(r)))
+		n += len(encoded)
+		if err != nil {
+			n++ // it is read from a byte that stands for no character, and has none itself
+		}
+	}
+	return n
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/parley-broker/parley/internal/flow/text"
 )
 
-// Any body is read as UTF-8, or ends with a fault at its place, however it comes in. What was read is written in its charset and read again
-// as the same.
+// Any body is read as UTF-8, or ends with a fault at its place, however it comes in. The text is written in its charset and read again as
+// the same.
 func FuzzBodiesAreReadAndWrittenInTheirCharset(f *testing.F) {
 	for _, body := range []string{
 		"", "a", "\xef\xbb\xbfa", "\xff\xfea\x00", "\xfe\xff\x00a", "\xff\xfe\x00\x00a\x00\x00\x00", "\xff\xfe\x00\xd8", "\xe4", "\xe2\x82", "\x80\x81\x82",

@@ -86,6 +86,14 @@ func isNameRune(r rune, first bool) bool {
 	return !first && (r == 0xb7 || r >= 0x300 && r <= 0x36f || r == 0x203f || r == 0x2040)
 }
 
+// InName reports whether a character may stand in a name without a prefix, or begin one.
+func InName(r rune, first bool) bool {
+	if r < 0x80 {
+		return r == '_' || 'a' <= r|0x20 && r|0x20 <= 'z' || !first && (r == '-' || r == '.' || '0' <= r && r <= '9')
+	}
+	return isNameRune(r, first)
+}
+
 // isChar reports whether XML has the character.
 func isChar(r rune) bool {
 	return r == '\t' || r == '\n' || r == '\r' || r >= 0x20 && r <= 0xd7ff || r >= 0xe000 && r <= 0xfffd || r >= 0x10000 && r <= 0x10ffff

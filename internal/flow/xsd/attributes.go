@@ -5,26 +5,32 @@ import (
 	"strings"
 )
 
+// attributesOf adds the attributes of a group.
+func (b *builder) attributesOf(e *Element, n *node) error {
+	found, err := b.global(b.set.attrGroups, n, n.attrs["ref"], "attribute group")
+	if err != nil {
+		return err
+	}
+	if slices.Contains(b.open, found.node) {
+		return n.broken("an attribute group contains itself", "leave the reference out")
+	}
+	b.open = append(b.open, found.node)
+	defer func() { b.open = b.open[:len(b.open)-1] }()
+	for _, c := range found.node.children {
+		e.HasAnyAttribute = e.HasAnyAttribute || c.is("anyAttribute")
+		if c.is("attribute") || c.is("attributeGroup") {
+			if err := b.attribute(e, c, found.document); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // attribute adds an attribute, or those of a group.
 func (b *builder) attribute(e *Element, n *node, d *document) error {
 	if n.is("attributeGroup") {
-		found, err := b.global(b.set.attrGroups, n, n.attrs["ref"], "attribute group")
-		if err != nil {
-			return err
-		}
-		if slices.Contains(b.open, found.node) {
-			return n.broken("an attribute group contains itself", "leave the reference out")
-		}
-		b.open = append(b.open, found.node)
-		defer func() { b.open = b.open[:len(b.open)-1] }()
-		for _, c := range found.node.children {
-			if c.is("attribute") || c.is("attributeGroup") {
-				if err := b.attribute(e, c, found.document); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
+		return b.attributesOf(e, n)
 	}
 	if n.attrs["use"] == "prohibited" {
 		return nil

@@ -15,6 +15,9 @@ type builder struct {
 	set   *set
 	open  []*node
 	parts int
+	// In a graph each type is built once, and elements of it share its content. So types may contain themselves.
+	isGraph bool
+	built   map[*node]*Element // by the node of the complex type
 }
 
 // element builds an element where it stands: its own node may only refer to a global one.
@@ -52,6 +55,7 @@ func (b *builder) element(n *node, d *document) (*Element, error) {
 	e.Default, e.Fixed = optional(declared, "default"), optional(declared, "fixed")
 	e.Nillable = declared.attrs["nillable"] == "true"
 	e.Properties = properties(declared)
+	e.IsAbstract = declared.attrs["abstract"] == "true"
 	return e, b.content(e, declared, in)
 }
 
@@ -103,7 +107,7 @@ func occurs(n *node) (least, most int, err error) {
 // content finds what an element contains: by its type or by the type within it.
 func (b *builder) content(e *Element, n *node, d *document) error {
 	if own := n.child("complexType"); own != nil {
-		return b.complexType(e, own, d)
+		return b.shared(e, own, d)
 	}
 	if own := n.child("simpleType"); own != nil {
 		simple, err := b.simpleType(own)
@@ -111,6 +115,10 @@ func (b *builder) content(e *Element, n *node, d *document) error {
 		return err
 	}
 	written := n.attrs["type"]
+	if written == "" && b.isGraph {
+		e.IsAnything = true
+		return nil
+	}
 	if written == "" {
 		e.Simple = &SimpleType{Base: "string"} // anyType: in a flat file it can be text only
 		return nil
@@ -119,11 +127,32 @@ func (b *builder) content(e *Element, n *node, d *document) error {
 	if err != nil {
 		return err
 	}
+	if b.isGraph && name == (Name{Space: Space, Local: "anyType"}) {
+		e.IsAnything = true
+		return nil
+	}
 	if found, ok := b.set.types[name]; ok && found.node.is("complexType") {
-		return b.complexType(e, found.node, found.document)
+		return b.shared(e, found.node, found.document)
 	}
 	e.Simple, err = b.namedSimple(n, written)
 	return err
+}
+
+// shared builds the content of an element of a complex type: in a graph once for the type.
+func (b *builder) shared(e *Element, n *node, d *document) error {
+	if !b.isGraph {
+		return b.complexType(e, n, d)
+	}
+	if same := b.built[n]; same != nil {
+		e.Same = same
+		return nil
+	}
+	b.built[n] = e
+	// A circle of types is one of derivations now, and no more one of elements.
+	outer := b.open
+	b.open = nil
+	defer func() { b.open = outer }()
+	return b.complexType(e, n, d)
 }
 
 func (b *builder) complexType(e *Element, n *node, d *document) error {
@@ -160,6 +189,8 @@ func (b *builder) ownContent(e *Element, n *node, d *document) error {
 			if err := b.attribute(e, c, d); err != nil {
 				return err
 			}
+		case c.is("anyAttribute"):
+			e.HasAnyAttribute = true
 		}
 	}
 	if e.Content == nil {
@@ -170,6 +201,7 @@ func (b *builder) ownContent(e *Element, n *node, d *document) error {
 }
 
 func (b *builder) complexContent(e *Element, n *node, d *document) error {
+	e.IsMixed = e.IsMixed || n.attrs["mixed"] == "true"
 	derived := n.child("extension", "restriction")
 	if derived == nil {
 		return n.broken("complexContent without extension or restriction", "write one of them")
@@ -179,7 +211,9 @@ func (b *builder) complexContent(e *Element, n *node, d *document) error {
 		if err != nil {
 			return err
 		}
-		if base != (Name{Space: Space, Local: "anyType"}) {
+		if base == (Name{Space: Space, Local: "anyType"}) {
+			e.IsAnything = b.isGraph
+		} else {
 			found, err := b.global(b.set.types, derived, derived.attrs["base"], "type")
 			if err != nil {
 				return err
@@ -208,6 +242,7 @@ func (b *builder) simpleContent(e *Element, n *node, d *document) error {
 				return err
 			}
 		}
+		e.HasAnyAttribute = e.HasAnyAttribute || c.is("anyAttribute")
 	}
 	e.IsMixed = len(e.Attributes) > 0
 	return nil
@@ -260,6 +295,13 @@ func (b *builder) group(n *node, d *document) (*Group, error) {
 			g.HasAny = g.HasAny || inner.HasAny
 		case c.is("any"):
 			g.HasAny = true
+			if b.isGraph {
+				wild, err := wildcard(c, d)
+				if err != nil {
+					return nil, err
+				}
+				g.Parts = append(g.Parts, Part{Any: wild})
+			}
 		}
 	}
 	return g, nil

@@ -53,8 +53,13 @@ type Element struct {
 	Attributes []*Attribute
 	IsMixed    bool // text and attributes, or text and elements
 	HasAny     bool
-	Place      fault.Place
-	File       string
+	// Of a graph alone.
+	Same            *Element // whose content this one has too: its own is empty then
+	IsAnything      bool     // content of any kind
+	IsAbstract      bool
+	HasAnyAttribute bool
+	Place           fault.Place
+	File            string
 }
 
 // An Attribute is an attribute with its type.
@@ -89,10 +94,19 @@ type Group struct {
 	Place    fault.Place
 }
 
-// A Part is an element or a group; the other is nil.
+// A Part is an element, a group, or in a graph a wildcard; the others are nil.
 type Part struct {
 	Element *Element
 	Group   *Group
+	Any     *Any
+}
+
+// Any is a wildcard.
+type Any struct {
+	Min, Max   int
+	Namespaces string // ##any, ##other, or namespaces with ##targetNamespace and ##local among them
+	Target     string // the namespace of the schema
+	Process    string // strict, lax or skip
 }
 
 // A Property is a value of a message that is promoted, or distinguished, as the schema's annotation says.
