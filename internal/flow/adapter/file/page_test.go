@@ -11,4 +11,5 @@ func TestThePageOfAdaptersSaysWhatTheCodeDoes(t *testing.T) {
 	t.Parallel()
 	adaptertest.CheckPage(t, Kind, adapter.Receive, receiveDefaults())
 	adaptertest.CheckPage(t, Kind, adapter.Send, sendDefaults())
+	adaptertest.CheckExamples(t, Kind)
 }

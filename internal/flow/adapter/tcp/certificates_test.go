@@ -1,0 +1,95 @@
+package tcp
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/parley-broker/parley/internal/flow/adapter/adaptertest"
+)
+
+// authority signs certificates for tests.
+type authority struct {
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+	pem         string
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	a := &authority{}
+	a.certificate, a.key, a.pem, _ = a.sign(t, &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
+	return a
+}
+
+func (a *authority) sign(t *testing.T, c *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey, string, string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.SerialNumber, c.Subject = big.NewInt(time.Now().UnixNano()), pkix.Name{CommonName: "test"}
+	c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	parent, parentKey := a.certificate, a.key
+	if parent == nil {
+		parent, parentKey = c, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, parentKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyBytes, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made, key, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
+		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyBytes}))
+}
+
+func TestConnectionsAreSecured(t *testing.T) {
+	t.Parallel()
+	ours, theirs := newAuthority(t), newAuthority(t)
+	_, _, server, serverKey := ours.sign(t, &x509.Certificate{DNSNames: []string{"erp.example"}})
+	_, _, client, clientKey := ours.sign(t, &x509.Certificate{})
+	_, _, other, otherKey := theirs.sign(t, &x509.Certificate{})
+	in := &adaptertest.Intake{}
+	secrets := map[string]string{"certificate": server, "private_key": serverKey, "authority": ours.pem}
+	address, _ := serve(t, in, `{"tls": true, "client_certificates": true}`, secrets)
+	taken := 0
+	for name, c := range map[string]struct {
+		settings string
+		secrets  map[string]string
+		isTaken  bool
+	}{
+		"as it should be":          {`{"tls": true, "server_name": "erp.example"}`, map[string]string{"authority": ours.pem, "certificate": client, "private_key": clientKey}, true},
+		"another name":             {`{"tls": true}`, map[string]string{"authority": ours.pem, "certificate": client, "private_key": clientKey}, false},
+		"another authority":        {`{"tls": true, "server_name": "erp.example"}`, map[string]string{"authority": theirs.pem, "certificate": client, "private_key": clientKey}, false},
+		"without a certificate":    {`{"tls": true, "server_name": "erp.example"}`, map[string]string{"authority": ours.pem}, false},
+		"a certificate of others":  {`{"tls": true, "server_name": "erp.example"}`, map[string]string{"authority": ours.pem, "certificate": other, "private_key": otherKey}, false},
+		"without TLS":              {`{}`, nil, false},
+		"a certificate that is no": {`{"tls": true}`, map[string]string{"authority": "x"}, false},
+	} {
+		taken++
+		got := codes(port(t, address, c.settings, c.secrets).Send(t.Context(), messages(taken, 1)))
+		if c.isTaken != (got == nil) {
+			t.Errorf("%s: the failures are %q", name, got)
+		}
+		if !c.isTaken && !slices.Contains([]string{"send.unreachable, unreachable", "send.transport"}, got[0]) {
+			t.Errorf("%s: the failure is %q", name, got[0])
+		}
+	}
+	if got := in.Bodies(); len(got) != 1 {
+		t.Errorf("taken are %q", got)
+	}
+}
