@@ -37,7 +37,7 @@ func WriteWith(exported json.RawMessage, variables map[string]any) ([]byte, erro
 	return writeYAML(document, variables)
 }
 
-// WriteEach writes a file for each kind.
+// WriteEach writes a file for each kind, and the schemas that message types carry beside them.
 func WriteEach(exported json.RawMessage) ([]File, error) { return WriteEachWith(exported, nil) }
 
 // WriteEachWith writes a file for each kind, and one for the variables.
@@ -46,7 +46,7 @@ func WriteEachWith(exported json.RawMessage, variables map[string]any) ([]File, 
 	if err != nil {
 		return nil, err
 	}
-	files := []File{}
+	files := (&Document{document}).takeSchemas()
 	for _, kind := range document.members {
 		written, err := writeYAML(&value{kind: isObject, members: []member{kind}}, variables)
 		if err != nil {

@@ -2,6 +2,7 @@ package definitions
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 )
 
@@ -49,6 +50,18 @@ func (v *value) add(m member) {
 	}
 	v.index[m.name] = len(v.members)
 	v.members = append(v.members, m)
+}
+
+// remove takes a member out.
+func (v *value) remove(name string) {
+	v.members = slices.DeleteFunc(v.members, func(m member) bool { return m.name == name })
+	v.index = nil
+	for i, m := range v.members {
+		if v.index == nil {
+			v.index = map[string]int{}
+		}
+		v.index[m.name] = i
+	}
 }
 
 // MarshalJSON writes a number as it was written, so that no digit is lost.

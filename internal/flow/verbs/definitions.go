@@ -32,7 +32,9 @@ func newApplyCommand(env environment) *cobra.Command {
 document of {kind: {name: settings}}, which is applied in one transaction, or not at all. Of a folder all files that end in .yaml, .yml
 and .json are read; - is standard input. Hosts use it at once for what begins then.
 
-Everything that is wrong is reported with its file, line and column, and nothing is changed. You need the right ADMINISTER.`,
+Schemas that message types name are read beside the definitions, with all files that they name, and go into the database with them:
+hosts need no files. Everything that is wrong is reported with its file, line and column, and nothing is changed. You need the right
+ADMINISTER.`,
 		Example: `  parley flow apply flow --dry-run
   parley flow apply flow --environment production
   parley flow apply orders.yaml --set ERP_HOST=erp.example`,
@@ -70,7 +72,11 @@ func (a *application) read(args []string) (*definitions.Document, error) {
 			return nil, err
 		}
 	}
-	return definitions.Read(sources, settings)
+	document, err := definitions.Read(sources, settings)
+	if err != nil {
+		return nil, err
+	}
+	return document, carrySchemas(document)
 }
 
 func (a *application) run(ctx context.Context, out io.Writer, args []string) error {
@@ -90,7 +96,7 @@ func (a *application) run(ctx context.Context, out io.Writer, args []string) err
 		if len(found) > 0 {
 			return placed(document, found)
 		}
-		changes, err := flowstore.Apply(ctx, conn, written, a.dryRun, a.prune)
+		changes, err := a.apply(ctx, conn, document, written)
 		if err != nil {
 			return err
 		}

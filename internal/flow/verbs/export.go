@@ -31,7 +31,7 @@ func newExportCommand(env environment) *cobra.Command {
 		Short: "Write the definitions of integration as YAML that apply takes",
 		Long: `Write the definitions as YAML, those of one application or all: settings as they were given, and states as they are. Secrets are
 references, as they were applied. Hosts and retry policies belong to no application. They go to standard output, or with --out into a
-file for each kind. You need the right VIEW.`,
+file for each kind, with their schemas beside them. You need the right VIEW.`,
 		Example: `  parley flow export > flow.yaml
   parley flow export Orders --out orders`,
 		Args: cobra.MaximumNArgs(1),
@@ -98,10 +98,10 @@ type folder struct {
 
 // write writes a file, for its owner's eyes alone, and gives its path.
 func (f folder) write(name string, content []byte) (string, error) {
-	if err := os.MkdirAll(f.path, 0o700); err != nil {
+	path := filepath.Join(f.path, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", fmt.Errorf("make the folder: %w", err)
 	}
-	path := filepath.Join(f.path, name)
 	how := os.O_EXCL
 	if f.overwrites {
 		how = os.O_TRUNC

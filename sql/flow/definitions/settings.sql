@@ -41,7 +41,7 @@ from (values
   ('message type', 'format', 'choice', false, '"xml"', null, null, '{xml,json,flat,binary}', null,
     'The form in which messages of it are in the box.'),
   ('message type', 'schema', 'object', false, null, null, null, null, null,
-    'Where the host finds the schema, such as {"file": "order.xsd"}.'),
+    'Its schema, such as {"file": "schemas/order.xsd"}; parley flow apply adds the texts of its files as documents.'),
   ('message type', 'promotions', 'promotions', false, '{}', null, null, null, null,
     'Paths of the values that are promoted, by property.'),
   ('message type', 'written', 'promotions', false, '{}', null, null, null, null,
