@@ -44,7 +44,7 @@ func assemblers() []Component {
 			Name: "csv-assembler", Direction: directionSend, Stages: []string{stageAssemble}, make: makeCSVAssembler,
 			Meaning: "Writes a message of XML or JSON whose parts are rows as CSV with a header line.",
 			Settings: []Setting{
-				setting("delimiter", Character, `","`, "What stands between values."),
+				setting("delimiter", Character, `","`, "The character between values."),
 				setting("columns", Texts, "null", "Columns in their order; without it those of the first row."),
 				setting("crlf", Boolean, "false", "Whether lines end with CR LF."),
 				charset, mark,

@@ -27,6 +27,7 @@ func disassemblers() []Component {
 				setting("envelopes", MessageTypes, "null", "Message types of envelopes; without it all whose schema describes one."),
 				setting("documents", MessageTypes, "[]", "Message types that are taken; none: all."),
 				setting("allow_unrecognized", Boolean, "false", "Whether messages of other types than documents go on too."),
+				setting("validate", Boolean, "false", "Whether messages are held against the XML schema of their type."),
 				recoverable,
 				setting("charset", CharsetName, "null", charsetMeaning),
 			},
@@ -52,7 +53,7 @@ func disassemblers() []Component {
 			Name: "csv-disassembler", Direction: directionReceive, Stages: []string{stageDisassemble}, make: makeCSVDisassembler,
 			Meaning: "Reads CSV with a header line into messages of XML or JSON.",
 			Settings: []Setting{
-				setting("delimiter", Character, `","`, "What stands between values."),
+				setting("delimiter", Character, `","`, "The character between values."),
 				setting("comment", Character, "null", "Lines that begin with it are passed over."),
 				setting("as", Choice, `"xml"`, "Form of the messages.", "xml", "json"),
 				setting("split", Boolean, "false", "Whether each line is a message."),

@@ -22,7 +22,7 @@ var examples = map[string]string{
 	"csv-disassembler":       `{"delimiter": ";", "charset": "windows-1252", "as": "json", "type": "order", "split": true}`,
 	"json-disassembler":      `{"type": "order", "path": "/orders", "recoverable": true}`,
 	"json-validator":         `{"assert_format": true, "recoverable": true}`,
-	"xml-validator":          `{"recoverable": true}`,
+	"xml-validator":          `{"documents": ["urn:orders#Order"], "recoverable": true}`,
 	"xml-assembler":          `{"envelope": "urn:env#Batch", "charset": "utf-16", "mark": true, "declaration": true}`,
 	"flat-file-assembler":    `{"header": "urn:head#Head", "charset": "windows-1252"}`,
 	"csv-assembler":          `{"delimiter": ";", "columns": ["id", "name"], "crlf": true}`,
@@ -61,7 +61,7 @@ func components() string {
 			b.WriteString("\n")
 		}
 		fmt.Fprintf(&b, "### %s\n\n%s\n\n", c.Name, wrapped(fmt.Sprintf("Stage `%s`. %s", strings.Join(c.Stages, "`, `"), c.Meaning)))
-		fmt.Fprintf(&b, "```yaml\n- {component: %s, settings: %s}\n```\n", c.Name, unquoted(examples[c.Name]))
+		fmt.Fprintf(&b, "```yaml\n- component: %s\n  settings: %s\n```\n", c.Name, unquoted(examples[c.Name]))
 		if len(c.Settings) == 0 {
 			continue
 		}

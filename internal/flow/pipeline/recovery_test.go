@@ -193,3 +193,41 @@ func TestAValidatorSuspendsTheMessageThatIsNotValid(t *testing.T) {
 	_, err = run(t, receive(t, `{"validate": [{"component": "json-validator"}]}`), typed)
 	requireFailure(t, err, "receive.validate", "json-validator")
 }
+
+func TestXMLIsHeldAgainstTheSchemaOfItsType(t *testing.T) {
+	t.Parallel()
+	bad := strings.Replace(order, "12.50", "much", 1)
+	content := `<e:Batch xmlns:e="urn:env">` + order + bad + `<other/></e:Batch>`
+	for component, stages := range map[string]string{
+		"xml-disassembler": `{"disassemble": [{"component": "xml-disassembler", "settings": {"validate": true, "recoverable": true}}]}`,
+		"xml-validator":    `{"disassemble": [{"component": "xml-disassembler"}], "validate": [{"component": "xml-validator", "settings": {"recoverable": true}}]}`,
+	} {
+		c, err := run(t, receive(t, stages), body(content))
+		if err != nil || len(c.good) != 1 || len(c.bad) != 2 {
+			t.Fatalf("%s: %d good, %d bad, %v", component, len(c.good), len(c.bad), err)
+		}
+		f := requireBadFault(t, c, 0, strings.Replace(bad, "xmlns:o", `xmlns:e="urn:env" xmlns:o`, 1), "receive.validate", component+": ")
+		if want := int64(strings.LastIndex(content, "</Total>")); f.Place.Byte != want || !strings.Contains(f.Message, "much") {
+			t.Errorf("%s: the fault is %v, and should be at %d", component, f, want)
+		}
+		requireBad(t, c, 1, `<other xmlns:e="urn:env"/>`, "receive.validate", "no XML schema for message type other")
+		_, err = run(t, receive(t, strings.Replace(stages, `"recoverable": true`, `"recoverable": false`, 1)), body(content))
+		requireFailure(t, err, "receive.validate", "much")
+	}
+	// Of messages that are made the validator reads what was made, and of others the body as it is.
+	flat := receive(t, `{"disassemble": [{"component": "flat-file-disassembler", "settings": {"document": "urn:file#File"}}],
+		"validate": [{"component": "xml-validator"}]}`)
+	_, err := run(t, flat, body("1;a\nx;b\n"))
+	requireFailure(t, err, "receive.validate", "xml-validator")
+	if _, err := run(t, flat, body("1;a\n2;b\n")); err != nil {
+		t.Error(err)
+	}
+	typed := body(bad)
+	typed.Type = "urn:orders#Order"
+	_, err = run(t, receive(t, `{"validate": [{"component": "xml-validator"}]}`), typed)
+	requireFailure(t, err, "receive.validate", "much")
+	only := receive(t, `{"disassemble": [{"component": "xml-disassembler"}],
+		"validate": [{"component": "xml-validator", "settings": {"documents": ["urn:file#File"]}}]}`)
+	_, err = run(t, only, body(order))
+	requireFailure(t, err, "receive.validate", "not valid here")
+}

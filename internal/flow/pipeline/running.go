@@ -47,6 +47,8 @@ type running struct {
 	from      int64 // where the message stands that begins
 	watched   *typing.Run
 	watchedOf *compiledType
+	// validators follow the tokens of messages of XML.
+	validators []*following
 }
 
 // message is one that is being written.
@@ -103,6 +105,9 @@ func (r *running) Root(messageType string, from int64) {
 		r.watched, _ = c.runs.Get().(*typing.Run) // the pool holds nothing else
 		r.watched.Reset()
 	}
+	for _, f := range r.validators {
+		f.begin(messageType, r.pipe.types)
+	}
 }
 
 func (r *running) releaseRun() {
@@ -116,6 +121,9 @@ func (r *running) releaseRun() {
 func (r *running) Token(s *xmlscan.Scanner, kind xmlscan.Kind) {
 	if r.watched != nil {
 		r.watched.Token(s, kind)
+	}
+	for _, f := range r.validators {
+		f.token(s, kind)
 	}
 }
 
@@ -158,6 +166,9 @@ func (r *running) follow(m *message) error {
 		}
 	}
 	for _, p := range r.pipe.validators {
+		if _, isXML := p.run.(*xmlValidator); isXML && r.isWatched {
+			continue // it follows the tokens
+		}
 		v, _ := p.run.(validator) // as the registry makes them
 		m.taps = append(m.taps, &tap{part: p, read: v.reading(m.kind, c)})
 	}
@@ -229,6 +240,11 @@ func (r *running) finish(m *message) (recovers bool, failure error) {
 		failure = failed(codePipeline, r.component, err)
 		if v, is := t.part.run.(validator); is {
 			failure, recovers = failed(codeOf(err, codeValidate), t.part.component, err), v.recovers()
+		}
+	}
+	for _, f := range r.validators {
+		if f.err != nil && failure == nil {
+			failure, recovers = failed(codeValidate, f.component, f.err), f.recovers
 		}
 	}
 	return recovers, failure

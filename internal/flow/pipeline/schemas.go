@@ -59,6 +59,16 @@ func (c *compiling) withXSD(setting, name string) *xsd.Schema {
 	return t.xsd
 }
 
+// validator requires that messages of a type can be held against its XML schema.
+func (c *compiling) validator(setting, name string) {
+	if c.withXSD(setting, name) == nil {
+		return
+	}
+	if _, err := c.types.of(name).validation(); err != nil {
+		c.fail(setting, err)
+	}
+}
+
 // flatSchema compiles the schema of a message type that a setting names; nil without a name.
 func (c *compiling) flatSchema(setting, name string, anyNewline bool) *flatfile.Schema {
 	if name == "" {

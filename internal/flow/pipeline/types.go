@@ -11,6 +11,7 @@ import (
 	"github.com/parley-broker/parley/internal/flow/fault"
 	"github.com/parley-broker/parley/internal/flow/schemafile"
 	"github.com/parley-broker/parley/internal/flow/typing"
+	"github.com/parley-broker/parley/internal/flow/validation"
 	"github.com/parley-broker/parley/internal/flow/xsd"
 )
 
@@ -81,6 +82,19 @@ type compiledType struct {
 	json         *pointers
 	runs         sync.Pool // of xml
 	problems     []Problem
+
+	validatorOnce sync.Once
+	validator     *validation.Validator
+	validatorErr  error
+}
+
+// validation gives what holds messages against the XML schema of the type; nil where it has none.
+func (c *compiledType) validation() (*validation.Validator, error) {
+	if c == nil || c.xsd == nil {
+		return nil, nil //nolint:nilnil // there is none, and nothing wrong
+	}
+	c.validatorOnce.Do(func() { c.validator, c.validatorErr = validation.New(c.xsd) })
+	return c.validator, c.validatorErr
 }
 
 // of gives a message type, compiled; nil where there is none of the name.

@@ -27,6 +27,14 @@ type validator interface {
 
 func validators() []Component {
 	return []Component{{
+		Name: "xml-validator", Direction: directionReceive, Stages: []string{stageValidate}, make: makeXMLValidator,
+		Meaning: "Holds each message against the XML schema of its message type: elements, attributes and the types of values.",
+		Settings: []Setting{
+			setting("documents", MessageTypes, "[]", "Message types that are valid here; none: all."),
+			setting("require_schema", Boolean, "true", "Whether a message whose type has no XML schema is refused."),
+			setting("recoverable", Boolean, "false", "Whether valid messages go on where others are not; those are suspended one by one."),
+		},
+	}, {
 		Name: "json-validator", Direction: directionReceive, Stages: []string{stageValidate}, make: makeJSONValidator,
 		Meaning: "Holds each message against the JSON Schema of its message type.",
 		Settings: []Setting{

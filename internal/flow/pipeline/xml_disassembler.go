@@ -19,6 +19,7 @@ type xmlDisassembler struct {
 	envelopes   []envelope.Envelope
 	documents   []string // nil: all
 	isRecovered bool
+	validates   bool
 	charset     string
 }
 
@@ -28,11 +29,16 @@ func makeXMLDisassembler(c *compiling, settings json.RawMessage) any {
 		Documents         []string  `json:"documents"`
 		AllowUnrecognized bool      `json:"allow_unrecognized"`
 		Recoverable       bool      `json:"recoverable"`
+		Validate          bool      `json:"validate"`
 		Charset           string    `json:"charset"`
 	}](c, settings)
-	d := &xmlDisassembler{documents: s.Documents, isRecovered: s.Recoverable, charset: s.Charset}
+	d := &xmlDisassembler{documents: s.Documents, isRecovered: s.Recoverable, validates: s.Validate, charset: s.Charset}
 	for _, name := range s.Documents {
-		c.typeOf("documents", name)
+		if s.Validate {
+			c.validator("documents", name)
+		} else {
+			c.typeOf("documents", name)
+		}
 	}
 	if s.AllowUnrecognized {
 		d.documents = nil
@@ -94,6 +100,7 @@ func (d *xmlDisassembler) refusesRoot(name xmlscan.Name) string {
 // disassemble implements [disassembler].
 func (d *xmlDisassembler) disassemble(ctx context.Context, body io.Reader, run *running) error {
 	run.contentType, run.isWatched, run.isText, run.recovers = xmlType, true, true, d.isRecovered
+	run.validators = run.xmlValidators(d.validates)
 	settings := envelope.Settings{
 		Envelopes: d.envelopes, Charset: run.charsetOf(d.charset), Recover: recovery(d.isRecovered), Opened: run.opened, Watcher: run,
 	}
