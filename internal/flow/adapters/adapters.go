@@ -7,13 +7,15 @@ import (
 
 	"github.com/parley-broker/parley/internal/flow/adapter"
 	"github.com/parley-broker/parley/internal/flow/adapter/file"
+	"github.com/parley-broker/parley/internal/flow/adapter/postgresql"
+	"github.com/parley-broker/parley/internal/flow/adapter/web"
 )
 
 // Registry has adapters by their names.
 type Registry struct{ kinds []adapter.Kind }
 
 // All gives every adapter that is built in.
-func All() Registry { return New(file.Kind) }
+func All() Registry { return New(file.Kind, postgresql.Kind, web.Kind) }
 
 // New makes a registry of some adapters, for tests too.
 func New(kinds ...adapter.Kind) Registry {

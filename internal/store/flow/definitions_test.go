@@ -56,9 +56,10 @@ func apply(t *testing.T, b *sqltest.Broker, settings definitions.Settings, sourc
 func TestExamplesOfThePageAreAppliedAndExportedWithoutADifference(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewBroker(t)
-	sources := examples(t, b, "definitions.md", "adapters.md")
-	if changes := apply(t, b, definitions.Settings{}, sources...); len(changes) < 10 {
-		t.Errorf("the examples change %+v", changes)
+	for _, page := range []string{"definitions.md", "adapters.md"} {
+		if changes := apply(t, b, definitions.Settings{}, examples(t, b, page)...); len(changes) < 10 {
+			t.Errorf("the examples of %s change %+v", page, changes)
+		}
 	}
 	exported, err := flowstore.Export(t.Context(), b.DB, "")
 	if err != nil {

@@ -19,7 +19,10 @@ import (
 // namespace is that of the properties that requests get.
 const namespace = "urn:parley:http#"
 
-// New makes the adapter. Locations of what one call made share listeners, so a process calls it once.
+// Kind is the adapter of this process, whose locations share listeners.
+var Kind = New()
+
+// New makes the adapter with listeners of its own, for tests.
 func New() adapter.Kind {
 	shared := &listeners{byAddress: map[string]*listener{}}
 	return adapter.Kind{
@@ -39,7 +42,8 @@ func New() adapter.Kind {
 				return problems
 			}
 			_, _, problems := readSend(address, settings, has)
-			return problems
+			return append(problems, adapter.OnlySecrets(secrets, secretToken, secretPassword, secretKey, secretCertificate, secretKeyOfTLS,
+				secretAuthorities)...)
 		},
 		NewReceiver: func(e adapter.Endpoint) (adapter.Receiver, error) { return newLocation(e, shared) },
 		NewSender:   func(e adapter.Endpoint) (adapter.Sender, error) { return newSender(e) },

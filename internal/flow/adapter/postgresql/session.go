@@ -1,0 +1,73 @@
+package postgresql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// session has the settings of a transaction while statements of definitions run in it.
+type session struct {
+	searchPath       string
+	statementTimeout time.Duration
+}
+
+// pinned are the settings that a statement finds. The last of them say how values are written.
+var pinned = []string{"search_path", "statement_timeout", "datestyle", "intervalstyle", "timezone", "bytea_output", "extra_float_digits"}
+
+// enter gives a transaction the settings of a statement, and gives those that it had.
+func (s session) enter(ctx context.Context, tx pgx.Tx) (before []string, err error) {
+	values := []string{
+		s.searchPath, strconv.FormatInt(s.statementTimeout.Milliseconds(), 10), "ISO, YMD", "iso_8601", "UTC", "hex", "1",
+	}
+	before = make([]string, len(pinned))
+	if err := setAll(ctx, tx, values, before); err != nil {
+		return nil, fmt.Errorf("prepare the transaction for a statement: %w", err)
+	}
+	return before, nil
+}
+
+// leave gives a transaction back the settings that it had.
+func (s session) leave(ctx context.Context, tx pgx.Tx, before []string) error {
+	if err := setAll(ctx, tx, before, make([]string, len(pinned))); err != nil {
+		return fmt.Errorf("give the transaction back its settings: %w", err)
+	}
+	return nil
+}
+
+// setAll sets the pinned settings to the end of the transaction, and writes what they were.
+func setAll(ctx context.Context, tx pgx.Tx, values, before []string) error {
+	was, sets := make([]string, len(pinned)), make([]string, len(pinned))
+	for i, name := range pinned {
+		was[i] = fmt.Sprintf("pg_catalog.current_setting('%s') as s%d", name, i)
+		sets[i] = fmt.Sprintf("was.s%d, pg_catalog.set_config('%s', $%d, true)", i, name, i+1)
+	}
+	statement := "with was as materialized (select " + strings.Join(was, ", ") + ") select " + strings.Join(sets, ", ") + " from was"
+	parameters := make([][]byte, len(values))
+	for i, value := range values {
+		parameters[i] = []byte(value)
+	}
+	result := tx.Conn().PgConn().ExecParams(ctx, statement, parameters, nil, nil, nil).Read()
+	if result.Err != nil {
+		return result.Err
+	}
+	if len(result.Rows) != 1 || len(result.Rows[0]) != 2*len(pinned) {
+		return errors.New("the settings were not given back")
+	}
+	for i := range before {
+		before[i] = string(result.Rows[0][2*i])
+	}
+	return nil
+}
+
+// broken says whether an error ends the connection, or its transaction, for everything: none that a savepoint helps against.
+func broken(ctx context.Context, err error) bool {
+	refused, ok := errors.AsType[*pgconn.PgError](err)
+	return !ok || refused.Severity == "FATAL" || refused.Severity == "PANIC" || ctx.Err() != nil
+}
