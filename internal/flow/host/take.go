@@ -79,6 +79,9 @@ func (t *take) process(ctx context.Context) error {
 }
 
 func (t *take) processOne(ctx context.Context, p *processed) error {
+	if p.input.Failure != nil {
+		return t.failWhole(ctx, p, p.input.Failure, true)
+	}
 	s := &sink{ctx: ctx, take: t, into: p}
 	err := guarded(func() error { return t.in.pipeline.Run(ctx, sourceOf(p.input), s) })
 	if unforeseen, is := errors.AsType[*panicked](err); is {

@@ -85,7 +85,7 @@ var errMalformed = errors.New("the client does not speak the protocol")
 // read reads requests into a lane.
 func (c *connection) read(ctx context.Context, in adapter.Intake, lane chan<- delivery) error {
 	for {
-		if in.Throttled() {
+		if c.in.Buffered() == 0 && in.Throttled() {
 			if err := in.Await(ctx); err != nil {
 				return err
 			}
