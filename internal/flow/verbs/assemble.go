@@ -22,16 +22,17 @@ type assembly struct {
 	schema, envelope, root, out, charset     string
 	header, headerData, trailer, trailerData string
 	mark, declaration, truncate              bool
+	csv                                      csvWriting
 }
 
 func newAssembleCommand(env environment) *cobra.Command {
 	a := &assembly{env: env}
 	cmd := &cobra.Command{
-		Use:   "assemble --schema S.xsd FILE...",
+		Use:   "assemble --schema S.xsd | --csv FILE...",
 		Short: "Put XML messages together into one file, by a schema and without a database",
 		Long: `Put XML messages together into one file: a flat file, if the schema has flat file annotations, or XML in the envelope that
---envelope describes. FILE is - for standard input. The file goes to standard output, or where --out says; one that could not be written
-to its end is removed.`,
+--envelope describes. With --csv messages of XML, and of JSON in .json files, become lines under a header line. FILE is - for standard
+input. The file goes to standard output, or where --out says; one that could not be written to its end is removed.`,
 		Example: `  parley flow assemble --schema Orders.xsd messages/1.xml messages/2.xml > orders.txt
   parley flow assemble --schema Orders.xsd --header Header.xsd --header-data header.xml --charset windows-1252 --out orders.txt order.xml`,
 		Args: cobra.MinimumNArgs(1),
@@ -52,19 +53,24 @@ to its end is removed.`,
 	flags.BoolVar(&a.mark, "mark", false, "begin the file with a byte-order mark")
 	flags.BoolVar(&a.declaration, "declaration", false, "begin XML with a declaration")
 	flags.BoolVar(&a.truncate, "truncate", false, "cut values that are too long for their positions, as BizTalk does")
+	a.csv.add(cmd)
 	return cmd
 }
 
 func (a *assembly) run(ctx context.Context, files []string) (err error) {
 	switch {
-	case a.schema == "":
-		return verb.Usagef("give --schema")
+	case a.schema == "" && !a.csv.is:
+		return verb.Usagef("give --schema, or --csv")
+	case a.csv.is && (a.schema != "" || a.envelope != "" || a.header != "" || a.trailer != ""):
+		return verb.Usagef("--csv needs no schema: leave --schema, --envelope, --header and --trailer out")
 	case (a.header == "") != (a.headerData == ""), (a.trailer == "") != (a.trailerData == ""):
 		return verb.Usagef("a header or trailer needs its schema and its data: give both")
 	}
-	source, err := xsd.Load(a.schema)
-	if err != nil {
-		return err
+	var source *xsd.Schema
+	if !a.csv.is {
+		if source, err = xsd.Load(a.schema); err != nil {
+			return err
+		}
 	}
 	out := a.env.Stdout
 	if a.out != "" {
@@ -80,9 +86,12 @@ func (a *assembly) run(ctx context.Context, files []string) (err error) {
 		out = file
 	}
 	buffered := bufio.NewWriterSize(out, 64<<10)
-	if a.envelope == "" && flatfile.IsFlatFile(source) {
+	switch {
+	case a.csv.is:
+		err = a.writeCSV(buffered, files)
+	case a.envelope == "" && flatfile.IsFlatFile(source):
 		err = a.flatFile(ctx, source, buffered, files)
-	} else {
+	default:
 		err = a.xml(buffered, files)
 	}
 	if err != nil {

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"context"
+	"io"
 	"path/filepath"
 	"strings"
 
@@ -22,20 +23,23 @@ type disassembly struct {
 	schema, envelope, header, trailer, root        string
 	out, newline, charset, recoverable             string
 	validate, requireFinalDelimiter, split, format bool
+	csv                                            csvReading
 }
 
 func newDisassembleCommand(env environment) *cobra.Command {
 	d := &disassembly{env: env}
 	cmd := &cobra.Command{
-		Use:   "disassemble --schema S.xsd [--envelope E.xsd] [--out DIR] FILE",
+		Use:   "disassemble --schema S.xsd | --csv [--envelope E.xsd] [--out DIR] FILE",
 		Short: "Take a file apart into its messages, by a schema and without a database",
 		Long: `Take a file apart into its messages. A schema with flat file annotations reads a flat file into XML; another XML schema takes
-XML messages out of the envelope that --envelope describes; a JSON Schema (.json) holds JSON against it. FILE is - for standard input.
+XML messages out of the envelope that --envelope describes; a JSON Schema (.json) holds JSON against it. With --csv the file has a header
+line, and needs no schema. FILE is - for standard input.
 
 The messages go to standard output, one document a line, or with --out into DIR/1.xml and on. Exit code 0: all were good; 1: the file
 could not be read, and nothing is left in DIR; 2: the command line is not understood; 3: with --recoverable, bad parts were reported and
 the good messages written.`,
 		Example: `  parley flow disassemble --schema Orders.xsd --newline any orders.txt
+  parley flow disassemble --csv --delimiter ';' --split --into json orders.csv
   parley flow disassemble --schema Orders.xsd --header Header.xsd --recoverable --out messages orders.txt`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -54,22 +58,35 @@ the good messages written.`,
 	flags.StringVar(&d.recoverable, "recoverable", "",
 		"go on behind bad parts: messages, or records, which leaves bad records out of a message")
 	flags.Lookup("recoverable").NoOptDefVal = string(interchange.Messages)
-	flags.BoolVar(&d.validate, "validate", false, "hold values against their types and restrictions")
+	flags.BoolVar(&d.validate, "validate", false, "hold messages against the types and restrictions of the schema, those of XML as a whole")
 	flags.BoolVar(&d.requireFinalDelimiter, "require-final-delimiter", false, "refuse a file whose last delimiter is missing")
-	flags.BoolVar(&d.split, "split", false, "of a JSON array, make each member a message")
+	flags.BoolVar(&d.split, "split", false, "make each member of a JSON array, or each line of CSV, a message")
 	flags.BoolVar(&d.format, "assert-format", false, "make format a rule of a JSON Schema and not only a note")
+	d.csv.add(cmd)
 	return cmd
+}
+
+// check refuses flags that do not go together.
+func (d *disassembly) check(recovery interchange.Recovery) error {
+	switch {
+	case d.schema == "" && !d.csv.is:
+		return verb.Usagef("give --schema, or --csv")
+	case d.csv.is && (d.schema != "" || d.envelope != "" || d.header != "" || d.trailer != "" || d.validate):
+		return verb.Usagef("--csv needs no schema: leave --schema, --envelope, --header, --trailer and --validate out")
+	case d.csv.into != "xml" && d.csv.into != "json":
+		return verb.Usagef("--into %s: give xml or json", d.csv.into)
+	case d.newline != "schema" && d.newline != "any":
+		return verb.Usagef("--newline %s: give schema or any", d.newline)
+	case recovery != interchange.Nothing && recovery != interchange.Messages && recovery != interchange.Records:
+		return verb.Usagef("--recoverable %s: give messages or records", d.recoverable)
+	}
+	return nil
 }
 
 func (d *disassembly) run(ctx context.Context, file string) (exit int, err error) {
 	recovery := interchange.Recovery(d.recoverable)
-	switch {
-	case d.schema == "":
-		return 0, verb.Usagef("give --schema")
-	case d.newline != "schema" && d.newline != "any":
-		return 0, verb.Usagef("--newline %s: give schema or any", d.newline)
-	case recovery != interchange.Nothing && recovery != interchange.Messages && recovery != interchange.Records:
-		return 0, verb.Usagef("--recoverable %s: give messages or records", d.recoverable)
+	if err := d.check(recovery); err != nil {
+		return 0, err
 	}
 	sink, err := newSink(d.env, d.out, file)
 	if err != nil {
@@ -80,6 +97,9 @@ func (d *disassembly) run(ctx context.Context, file string) (exit int, err error
 		return 0, err
 	}
 	defer body.Close()
+	if d.csv.is {
+		return d.readCSV(ctx, body, recovery, sink, file)
+	}
 	if strings.EqualFold(filepath.Ext(d.schema), ".json") {
 		schema, err := jsonbody.Load(d.schema, d.format)
 		if err != nil {
@@ -106,17 +126,32 @@ func (d *disassembly) run(ctx context.Context, file string) (exit int, err error
 		}
 		return sink.finish(fault.InFile(err, file), summary.Disagreement)
 	}
+	return d.readXML(ctx, schema, body, recovery, sink, file)
+}
+
+// readXML takes messages out of their envelope, and with --validate holds them against their schema.
+func (d *disassembly) readXML(
+	ctx context.Context, schema *xsd.Schema, body io.Reader, recovery interchange.Recovery, sink *sink, file string,
+) (exit int, err error) {
 	settings, around, err := d.xml(schema, recovery)
 	if err != nil {
 		return 0, err
 	}
 	settings.Progress = sink.progress.bytes
 	sink.isForeign = true
+	var target interchange.Sink = sink
+	if d.validate {
+		v, err := d.env.newValidating(schema, sink, recovery != interchange.Nothing)
+		if err != nil {
+			return 0, err
+		}
+		target, settings.Watcher = v, v
+	}
 	var summary envelope.Summary
 	if around != nil && flatfile.IsFlatFile(around) {
-		summary, err = d.flatEnvelope(ctx, around, body, settings, sink)
+		summary, err = d.flatEnvelope(ctx, around, body, settings, target)
 	} else {
-		summary, err = envelope.Split(ctx, body, settings, sink)
+		summary, err = envelope.Split(ctx, body, settings, target)
 	}
 	return sink.finish(fault.InFile(err, file), summary.Disagreement)
 }

@@ -29,7 +29,7 @@ func (p piped) Bad(bad interchange.Bad) error { return bad.Fault }
 
 // flatEnvelope reads a flat file by the schema of its envelope, and makes a message of each child of the element at its body_xpath.
 func (d *disassembly) flatEnvelope(
-	ctx context.Context, source *xsd.Schema, body io.Reader, settings envelope.Settings, sink *sink,
+	ctx context.Context, source *xsd.Schema, body io.Reader, settings envelope.Settings, sink interchange.Sink,
 ) (envelope.Summary, error) {
 	compiled, read, err := d.flatFile(source, interchange.Nothing, "")
 	if err != nil {
