@@ -32,6 +32,8 @@ func validators() []Component {
 		Settings: []Setting{
 			setting("documents", MessageTypes, "[]", "Message types that are valid here; none: all."),
 			setting("require_schema", Boolean, "true", "Whether a message whose type has no XML schema is refused."),
+			setting("allow_unchecked", Boolean, "false",
+				"Whether schemas may ask for what is not checked: keys, substitution, items of lists, the content of wildcards."),
 			setting("recoverable", Boolean, "false", "Whether valid messages go on where others are not; those are suspended one by one."),
 		},
 	}, {

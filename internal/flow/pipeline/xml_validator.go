@@ -13,20 +13,29 @@ import (
 
 // xmlValidator holds messages against the XML schemas of their types.
 type xmlValidator struct {
-	documents                   []string
-	isRecovered, requiresSchema bool
+	documents                                    []string
+	isRecovered, requiresSchema, allowsUnchecked bool
 }
 
 func makeXMLValidator(c *compiling, settings json.RawMessage) any {
 	s := decode[struct {
-		Documents     []string `json:"documents"`
-		RequireSchema bool     `json:"require_schema"`
-		Recoverable   bool     `json:"recoverable"`
+		Documents      []string `json:"documents"`
+		RequireSchema  bool     `json:"require_schema"`
+		AllowUnchecked bool     `json:"allow_unchecked"`
+		Recoverable    bool     `json:"recoverable"`
 	}](c, settings)
-	for _, name := range s.Documents {
-		c.validator("documents", name)
+	v := &xmlValidator{
+		documents: s.Documents, isRecovered: s.Recoverable, requiresSchema: s.RequireSchema, allowsUnchecked: s.AllowUnchecked,
 	}
-	return &xmlValidator{s.Documents, s.Recoverable, s.RequireSchema}
+	for _, name := range s.Documents {
+		if c.withXSD("documents", name) == nil {
+			continue
+		}
+		if _, err := v.of(name, c.types.of(name)); err != nil {
+			c.fail("documents", err)
+		}
+	}
+	return v
 }
 
 func (v *xmlValidator) recovers() bool { return v.isRecovered }
@@ -39,8 +48,16 @@ func (v *xmlValidator) of(kind string, typed *compiledType) (*validation.Validat
 		}
 	}
 	found, err := typed.validation()
-	if err == nil && found == nil && v.requiresSchema {
+	switch {
+	case err != nil:
+	case found == nil && v.requiresSchema:
 		err = withoutSchema(kind, "XML schema")
+	case found != nil && !v.allowsUnchecked && len(found.Unchecked()) > 0:
+		first := found.Unchecked()[0]
+		err = &fault.Fault{
+			Message: fmt.Sprintf("the schema of message type %s asks for more: %s", kind, first.Message), File: first.File, Place: first.Place,
+			Remedy: "set allow_unchecked: true, and check it in the program that gets the message",
+		}
 	}
 	return found, err
 }
@@ -70,7 +87,7 @@ type following struct {
 func (r *running) xmlValidators(validates bool) []*following {
 	var all []*following
 	if validates {
-		own := &xmlValidator{requiresSchema: true}
+		own := &xmlValidator{requiresSchema: true, allowsUnchecked: true}
 		all = append(all, &following{component: r.component, recovers: r.recovers, of: own.of})
 	}
 	for _, p := range r.pipe.validators {
