@@ -14,7 +14,7 @@ import (
 	"github.com/parley-broker/parley/internal/verb"
 )
 
-func newRootCommand(a *verb.App, peers ...bench.Peer) *cobra.Command {
+func newRootCommand(a *verb.App, peers ...bench.Peers) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "parley",
 		Short: "Service Broker for PostgreSQL",
@@ -44,7 +44,7 @@ Parley starts a private PostgreSQL of its own, shared by all commands that use t
 	root.AddCommand(brokerverbs.Commands(a)...)
 	root.AddCommand(mailverbs.New(a, daemonverbs.NewMailServe(a)))
 	root.AddCommand(flowverbs.New(a, daemonverbs.NewFlowServe(a)))
-	root.AddCommand(measureverbs.NewBench(a, peers), measureverbs.NewDemo(a))
+	root.AddCommand(measureverbs.NewBench(a, bench.Together(peers...)), measureverbs.NewDemo(a))
 	root.AddCommand(daemonverbs.NewServe(a), newVersionCommand(a))
 	root.SetFlagErrorFunc(verb.ExplainFlag)
 	recordWhenReached(a, root)
@@ -66,7 +66,7 @@ func recordWhenReached(a *verb.App, cmd *cobra.Command) {
 }
 
 // execute runs one command line and returns the exit code: 0 done, 1 failed, 2 not understood.
-func execute(ctx context.Context, a *verb.App, args []string, peers ...bench.Peer) int {
+func execute(ctx context.Context, a *verb.App, args []string, peers ...bench.Peers) int {
 	root := newRootCommand(a, peers...)
 	root.SetArgs(args)
 	root.InitDefaultCompletionCmd(args...) // the library adds it when it executes, which is too late for a word that it does not know

@@ -13,7 +13,7 @@ import (
 )
 
 // Run carries out one command and gives the exit code of the process. Its benchmarks measure the peers it is given beside Parley.
-func Run(args []string, peers ...bench.Peer) int {
+func Run(args []string, peers ...bench.Peers) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// From the first signal on the command winds down; a second one ends it at once.

@@ -80,7 +80,7 @@ func (b *bench) serveMail(
 	b.daemons++
 	p.daemon, err = site.StartDaemon(ctx, site.DaemonConfig{
 		Program: b.Dialog.Program, Name: fmt.Sprintf("mail%d", b.daemons), Folder: b.folder.Path, DSNs: []string{d.dsn()},
-		Mail: true, ReadyAt: listen,
+		System: "mail", ReadyAt: listen,
 		Args: append([]string{"--log-level", "warn", "--spool", b.folder.Path, "--body-cache", strconv.FormatInt(cache, 10)}, args...),
 	})
 	if err != nil {

@@ -193,7 +193,7 @@ func (r *mailRun) configure(ctx context.Context) error {
 // startDaemon starts a daemon with a binding of its own.
 func (r *mailRun) startDaemon(ctx context.Context, number int) error {
 	daemon, err := site.StartDaemon(ctx, site.DaemonConfig{
-		Program: r.config.Program, Name: fmt.Sprint("daemon", number+1), Folder: r.folder.Path, Mail: true, ReadyAt: r.addresses[number],
+		Program: r.config.Program, Name: fmt.Sprint("daemon", number+1), Folder: r.folder.Path, System: "mail", ReadyAt: r.addresses[number],
 		DSNs: []string{ownDSN(r.config.DSN, r.config.Database)},
 		Args: []string{"--binding", r.addresses[number]},
 	})

@@ -28,8 +28,8 @@ type DaemonConfig struct {
 	Listens bool
 	// Args are further flags of parley serve.
 	Args []string
-	// Mail has it run mail transport instead, for the one database of DSNs: it is ready when ReadyAt, host:port, takes connections.
-	Mail    bool
+	// System, mail or flow, has it run that alone, for the one database of DSNs: it is ready when ReadyAt, host:port, takes connections.
+	System  string
 	ReadyAt string
 }
 
@@ -84,8 +84,8 @@ var asking = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
 func startOnce(ctx context.Context, config DaemonConfig) (*Daemon, error) {
 	d := &Daemon{config: config, log: filepath.Join(config.Folder, config.Name+".log"), ended: make(chan struct{})}
-	if config.Mail {
-		return d, d.startMail(ctx)
+	if config.System != "" {
+		return d, d.startSystem(ctx)
 	}
 	var err error
 	if d.http, err = freeAddress(ctx); err != nil {
@@ -114,9 +114,9 @@ func startOnce(ctx context.Context, config DaemonConfig) (*Daemon, error) {
 	return d, nil
 }
 
-// startMail starts it as the daemon of mail.
-func (d *Daemon) startMail(ctx context.Context) error {
-	if err := d.start(append([]string{"mail", "serve", "--dsn", d.config.DSNs[0]}, d.config.Args...)); err != nil {
+// startSystem starts it as the daemon of one system.
+func (d *Daemon) startSystem(ctx context.Context) error {
+	if err := d.start(append([]string{d.config.System, "serve", "--dsn", d.config.DSNs[0]}, d.config.Args...)); err != nil {
 		return err
 	}
 	if err := d.awaitReady(ctx); err != nil {
@@ -168,7 +168,7 @@ func (d *Daemon) awaitReady(ctx context.Context) error {
 }
 
 func (d *Daemon) isReady(ctx context.Context) (bool, error) {
-	if d.config.Mail {
+	if d.config.System != "" {
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp", d.config.ReadyAt)
 		if err == nil {
 			_ = conn.Close()

@@ -22,11 +22,11 @@ import (
 type measuring struct {
 	*verb.App
 
-	peers []bench.Peer // measured beside Parley; the product itself has none
+	peers bench.Peers // measured beside Parley; the product itself has none
 }
 
 // NewBench makes parley bench, which measures the peers beside the broker.
-func NewBench(a *verb.App, peers []bench.Peer) *cobra.Command {
+func NewBench(a *verb.App, peers bench.Peers) *cobra.Command {
 	m := &measuring{a, peers}
 	cmd := &cobra.Command{
 		Use:   "bench",
@@ -40,7 +40,7 @@ figures, is in docs/reference/benchmarks.md.`,
 	for _, scenario := range bench.Scenarios() {
 		cmd.AddCommand(newScenarioCommand(m, scenario))
 	}
-	cmd.AddCommand(newLatencyCommand(m))
+	cmd.AddCommand(newLatencyCommand(m), newFlowCommand(m))
 	return cmd
 }
 
@@ -49,7 +49,7 @@ func newScenarioCommand(a *measuring, scenario bench.Scenario) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   scenario.Name,
 		Short: "Measure " + scenario.Short,
-		Long:  "Measure " + scenario.Short + ".\n\nVariants:\n" + listVariants(scenario),
+		Long:  "Measure " + scenario.Short + ".\n\nVariants:\n" + listSystemsOf(scenario.Variants),
 		Example: fmt.Sprintf("  parley bench %[1]s\n  parley bench %[1]s --variant %[2]s --repeat 5 --json",
 			scenario.Name, scenario.Variants[0].Name),
 		Args: cobra.NoArgs,
@@ -76,7 +76,7 @@ func newScenarioCommand(a *measuring, scenario bench.Scenario) *cobra.Command {
 }
 
 func (a *measuring) runScenario(cmd *cobra.Command, scenario bench.Scenario, config bench.Config) error {
-	config.Peers = a.peers
+	config.Peers = a.peers.Jobs
 	// A mistake in the command line is reported before a server is started.
 	err := config.Check(scenario)
 	if err != nil {
@@ -107,17 +107,18 @@ func (a *measuring) runScenario(cmd *cobra.Command, scenario bench.Scenario, con
 
 // suggestPeers reports, after a measurement without them, how job queues of others are measured in the same run.
 func (a *measuring) suggestPeers(scenario string) {
-	if len(a.peers) == 0 {
+	if len(a.peers.Jobs) == 0 {
 		fmt.Fprintf(a.Stderr, "No peer was measured. "+
 			"In a clone of the repository this measures River, too: go -C bench/peers run . bench %s\n", scenario)
 	}
 }
 
-func listVariants(scenario bench.Scenario) string {
+// listSystemsOf gives a line for each of some systems.
+func listSystemsOf(systems []bench.Variant) string {
 	var list strings.Builder
 	table := tabwriter.NewWriter(&list, 0, 0, 2, ' ', 0)
-	for _, variant := range scenario.Variants {
-		fmt.Fprintf(table, "  %s\t%s\n", variant.Name, variant.Short)
+	for _, system := range systems {
+		fmt.Fprintf(table, "  %s\t%s\n", system.Name, system.Short)
 	}
 	_ = table.Flush()
 	return strings.TrimRight(list.String(), "\n")

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -26,7 +25,7 @@ Messages are offered at a steady rate, each in a transaction of its own, whether
 worked on. All times are the server's: the sender's is read in the round trip of its commit, directly after it.
 
 Systems:
-` + listSystems(a.peers),
+` + listSystemsOf(bench.LatencySystems(a.peers.Jobs)),
 		Example: `  parley bench latency
   parley bench latency --rate 200 --duration 5s --system parley_consumer --json`,
 		Args: cobra.NoArgs,
@@ -45,18 +44,8 @@ Systems:
 	return cmd
 }
 
-func listSystems(peers []bench.Peer) string {
-	var list strings.Builder
-	table := tabwriter.NewWriter(&list, 0, 0, 2, ' ', 0)
-	for _, system := range bench.LatencySystems(peers) {
-		fmt.Fprintf(table, "  %s\t%s\n", system.Name, system.Short)
-	}
-	_ = table.Flush()
-	return strings.TrimRight(list.String(), "\n")
-}
-
 func (a *measuring) runLatency(cmd *cobra.Command, config bench.LatencyConfig) error {
-	config.Peers = a.peers
+	config.Peers = a.peers.Jobs
 	// A mistake in the command line is reported before a server is started.
 	err := config.Check()
 	if err != nil {
@@ -79,7 +68,7 @@ func (a *measuring) runLatency(cmd *cobra.Command, config bench.LatencyConfig) e
 	if a.JSON {
 		return verb.EncodeJSON(cmd.OutOrStdout(), report)
 	}
-	return writeLatency(cmd.OutOrStdout(), report, a.peers)
+	return writeLatency(cmd.OutOrStdout(), report, a.peers.Jobs)
 }
 
 func writeLatency(out io.Writer, report bench.LatencyReport, peers []bench.Peer) error {

@@ -1,0 +1,215 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/parley-broker/parley/internal/measure/hop"
+	"github.com/parley-broker/parley/internal/measure/site"
+	"github.com/parley-broker/parley/internal/measure/statistics"
+)
+
+// flow is a measurement of hops.
+type flow struct {
+	FlowConfig
+
+	cluster *cluster
+	daemons int
+}
+
+// flowTrial is a system with bodies of a size.
+type flowTrial struct {
+	system, promise string
+	size            int
+	run             func(ctx context.Context) (FlowRound, error)
+}
+
+// measure runs each system with each size, in turns, and then the latency of Parley.
+func (f *flow) measure(ctx context.Context, report *FlowReport) error {
+	trials := f.trials(report)
+	rounds := make([][]FlowRound, len(trials))
+	title := func(t flowTrial) string { return fmt.Sprintf("%s, %d bytes", t.system, t.size) }
+	err := inTurns(trials, f.Repeat, f.progress, title, func(i int, t flowTrial) error {
+		round, err := t.run(ctx)
+		rounds[i] = append(rounds[i], round)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("measure %w", err)
+	}
+	for i, t := range trials {
+		report.Results = append(report.Results, summarizeFlow(t, rounds[i]))
+	}
+	report.Ratios = flowRatios(report.Results)
+	for _, r := range report.Results {
+		if r.System == systemParley {
+			f.progress("latency, %d bytes", r.Size)
+			report.Latency, err = f.latency(ctx, r.Size, max(1, int(r.ProcessedPerSecond/4)))
+			return err
+		}
+	}
+	return nil
+}
+
+// trials are the systems that were asked for and are there.
+func (f *flow) trials(report *FlowReport) (trials []flowTrial) {
+	report.Missing = make(map[string]string)
+	wants := func(system string) bool { return len(f.Systems) == 0 || slices.Contains(f.Systems, system) }
+	for _, size := range f.Sizes {
+		if wants(systemParley) {
+			trials = append(trials, flowTrial{system: systemParley, size: size, run: func(ctx context.Context) (FlowRound, error) {
+				return f.through(ctx, hop.Parley{}, size, f.startParley)
+			}})
+		}
+		if wants(systemFloor) {
+			trials = append(trials, flowTrial{
+				system: systemFloor, size: size, promise: "no subscriptions, no deliveries",
+				run: func(ctx context.Context) (FlowRound, error) { return f.copyAndDelete(ctx, size) },
+			})
+		}
+		for _, p := range f.Peers {
+			if !wants(p.Name) {
+				continue
+			}
+			if missing := p.Missing(); missing != "" {
+				report.Missing[p.Name] = missing
+				continue
+			}
+			trials = append(trials, flowTrial{
+				system: p.Name, promise: p.Promise, size: size,
+				run: func(ctx context.Context) (FlowRound, error) { return f.through(ctx, p.Frames, size, p.Start) },
+			})
+		}
+	}
+	return trials
+}
+
+// startHop starts an engine.
+type startHop = func(ctx context.Context, place HopPlace) (stop func(ctx context.Context) error, err error)
+
+// patience is how long an engine may give nothing to the back end while it has messages.
+const patience = 30 * time.Second
+
+// through sends bodies through an engine as fast as it acknowledges them, and waits until the back end has them all.
+func (f *flow) through(ctx context.Context, frames hop.Frames, size int, start startHop) (round FlowRound, err error) {
+	err = f.onEngine(ctx, frames, nil, start, func(back *hop.BackEnd, listen string) error {
+		g := hop.Generator{Address: listen, Frames: frames, Connections: f.Connections, Body: bodiesOf(size)}
+		warm, err := g.Run(ctx, 0, f.WarmUp)
+		if err != nil {
+			return err
+		}
+		if err := back.Await(ctx, warm.Messages, patience); err != nil {
+			return err
+		}
+		begun := time.Now()
+		sent, err := g.Run(ctx, 0, f.Duration)
+		if err != nil {
+			return err
+		}
+		round.Messages, round.Backlog = sent.Messages, warm.Messages+sent.Messages-back.Taken()
+		round.ReceivedPerSecond = float64(sent.Messages) / sent.Took.Seconds()
+		if err := back.Await(ctx, warm.Messages+sent.Messages, patience); err != nil {
+			return err
+		}
+		round.ProcessedPerSecond = float64(sent.Messages) / time.Since(begun).Seconds()
+		return nil
+	})
+	return round, err
+}
+
+// onEngine runs work on an engine between a generator and a back end.
+func (f *flow) onEngine(
+	ctx context.Context, frames hop.Frames, taken func(body []byte), start startHop, work func(back *hop.BackEnd, listen string) error,
+) (err error) {
+	d, err := f.cluster.create(ctx, database{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.cluster.drop(context.WithoutCancel(ctx), d)) }()
+	folder, err := os.MkdirTemp("", "parley-bench-hop-")
+	if err != nil {
+		return fmt.Errorf("make a folder for the engine: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	back, err := hop.Listen(ctx, frames, taken)
+	if err != nil {
+		return err
+	}
+	defer back.Close()
+	listen, err := site.FreeAddress(ctx)
+	if err != nil {
+		return err
+	}
+	stop, err := start(ctx, HopPlace{Listen: listen, Target: back.Address(), Database: d.config, Folder: folder, Workers: f.Workers})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop(context.WithoutCancel(ctx))) }()
+	return work(back, listen)
+}
+
+// The body of message 7 of 188 bytes begins so; its number has always as many digits.
+const (
+	bodyBegin   = `<Order xmlns="http://bench.example/orders"><Number>`
+	bodyMiddle  = `</Number><Text>`
+	bodyEnd     = `</Text></Order>`
+	bodyDigits  = 12
+	bodyPadding = 'x'
+)
+
+// bodiesOf makes XML of so many bytes.
+func bodiesOf(size int) func(number int64) []byte {
+	padding := bytes.Repeat([]byte{bodyPadding}, size-len(bodyBegin)-bodyDigits-len(bodyMiddle)-len(bodyEnd))
+	return func(number int64) []byte {
+		body := make([]byte, 0, size+1)
+		body = fmt.Appendf(append(body, bodyBegin...), "%0*d", bodyDigits, number)
+		return append(append(append(body, bodyMiddle...), padding...), bodyEnd...)
+	}
+}
+
+// numberOf reads the number of a body.
+func numberOf(body []byte) (int64, error) {
+	_, rest, found := bytes.Cut(body, []byte("<Number>"))
+	if !found || len(rest) < bodyDigits {
+		return 0, fmt.Errorf("the back end got something else: %q", body)
+	}
+	return strconv.ParseInt(string(rest[:bodyDigits]), 10, 64)
+}
+
+func summarizeFlow(t flowTrial, rounds []FlowRound) FlowResult {
+	of := func(field func(FlowRound) float64) (values []float64) {
+		for _, round := range rounds {
+			values = append(values, field(round))
+		}
+		return values
+	}
+	processed := of(func(r FlowRound) float64 { return r.ProcessedPerSecond })
+	return FlowResult{
+		System: t.system, Size: t.size, Promise: t.promise, Runs: rounds, Spread: statistics.Spread(processed),
+		FlowRound: FlowRound{
+			Messages:           int64(statistics.Median(of(func(r FlowRound) float64 { return float64(r.Messages) }))),
+			ReceivedPerSecond:  statistics.Median(of(func(r FlowRound) float64 { return r.ReceivedPerSecond })),
+			ProcessedPerSecond: statistics.Median(processed),
+			Backlog:            int64(statistics.Median(of(func(r FlowRound) float64 { return float64(r.Backlog) }))),
+		},
+	}
+}
+
+// flowRatios compares Parley with each other system that had bodies of the same size.
+func flowRatios(results []FlowResult) map[string]float64 {
+	ratios := make(map[string]float64)
+	for _, ours := range results {
+		for _, r := range results {
+			if ours.System == systemParley && r.System != systemParley && r.Size == ours.Size && r.ProcessedPerSecond > 0 {
+				ratios[fmt.Sprintf("%s/%s %d", systemParley, r.System, r.Size)] = ours.ProcessedPerSecond / r.ProcessedPerSecond
+			}
+		}
+	}
+	return ratios
+}

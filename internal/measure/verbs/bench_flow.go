@@ -1,0 +1,102 @@
+package verbs
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley/internal/measure/bench"
+	"github.com/parley-broker/parley/internal/verb"
+)
+
+func newFlowCommand(a *measuring) *cobra.Command {
+	var config bench.FlowConfig
+	cmd := &cobra.Command{
+		Use:   "flow",
+		Short: "Measure one hop through the integration engine, from TCP to TCP",
+		Long: `Measure one hop through the integration engine: a generator sends XML over TCP, with up to 200 bodies that wait for
+their acknowledgement, a receive location types and publishes them, a send port that subscribes by content sends them on
+over TCP, and a back end takes and forgets them. A run is over when the back end has all of them. Then bodies are offered
+at a quarter of that rate, and the time of each on its way is taken.
+
+The floor in the same run is COPY and DELETE of the same bodies, in batches of 100. The command of the module
+bench/peers measures Spring Integration, Camel and Benthos beside it.
+
+Systems:
+` + listSystemsOf(bench.FlowSystems(a.peers.Hops)),
+		Example: `  parley bench flow
+  parley bench flow --duration 5s --size 188 --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runFlow(cmd, config) },
+	}
+	flags := cmd.Flags()
+	flags.StringSliceVar(&config.Systems, "system", nil, "systems to measure, separated by commas (default all)")
+	flags.IntSliceVar(&config.Sizes, "size", []int{188, 2048}, "bytes of a body; several are measured one after the other")
+	flags.IntVar(&config.Connections, "connections", 200, "connections of the generator, each with one body on its way")
+	flags.IntVar(&config.Workers, "workers", 8, "deliveries of a peer at once")
+	flags.DurationVar(&config.Duration, "duration", 20*time.Second, "time of a run")
+	flags.DurationVar(&config.WarmUp, "warm-up", 5*time.Second, "time before it that does not count")
+	flags.IntVar(&config.Repeat, "repeat", 3, "runs of each system, in turns, of which the median counts")
+	return cmd
+}
+
+func (a *measuring) runFlow(cmd *cobra.Command, config bench.FlowConfig) error {
+	config.Peers = a.peers.Hops
+	// A mistake in the command line is reported before a server is started.
+	err := config.Check()
+	if err != nil {
+		return verb.AsUsage(err)
+	}
+	config.DSN, err = a.ResolveDSN(cmd.Context())
+	if err != nil {
+		return err
+	}
+	progress := verb.NewProgressLine(a.Stderr)
+	config.Progress = progress.Show
+	report, err := bench.MeasureFlow(cmd.Context(), config)
+	progress.Clear()
+	if err != nil {
+		return err
+	}
+	if len(a.peers.Hops) == 0 && len(config.Systems) == 0 {
+		fmt.Fprintln(a.Stderr, "No peer was measured. In a clone of the repository this measures Spring Integration, Camel and Benthos, too: "+
+			"go -C bench/peers run . bench flow")
+	}
+	if a.JSON {
+		return verb.EncodeJSON(cmd.OutOrStdout(), report)
+	}
+	return writeFlow(cmd.OutOrStdout(), report)
+}
+
+func writeFlow(out io.Writer, report bench.FlowReport) error {
+	writeMachine(out, report.Machine, report.Settings)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "system\tsize\tmessages\treceived/s\tprocessed/s\tbacklog\tspread\tParley to it\t")
+	for _, r := range report.Results {
+		fmt.Fprintf(table, "%s\t%d\t%d\t%.0f\t%.0f\t%d\t%.0f%%\t%s\t\n", r.System, r.Size, r.Messages, r.ReceivedPerSecond,
+			r.ProcessedPerSecond, r.Backlog, 100*r.Spread, ratioCell(report.Ratios, fmt.Sprintf("parley/%s %d", r.System, r.Size)))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if l := report.Latency; l != nil {
+		fmt.Fprintf(out, "\nAt %d messages of %d bytes a second: p50 %.2f ms, p90 %.2f ms, p99 %.2f ms, max %.2f ms\n",
+			l.Rate, l.Size, l.P50MS, l.P90MS, l.P99MS, l.MaxMS)
+		fmt.Fprintf(out, "An INSERT with its commit: p50 %.2f ms; the hop takes %.1f of them, its p99 %.1f\n",
+			l.InsertP50MS, l.P50MS/l.InsertP50MS, l.P99MS/l.InsertP50MS)
+	}
+	for _, r := range report.Results {
+		if r.Promise != "" && r.Size == report.Results[0].Size {
+			fmt.Fprintf(out, "%s promises less: %s\n", r.System, r.Promise)
+		}
+	}
+	for _, system := range slices.Sorted(maps.Keys(report.Missing)) {
+		fmt.Fprintf(out, "%s was left out: %s\n", system, report.Missing[system])
+	}
+	return nil
+}
