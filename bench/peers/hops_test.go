@@ -1,0 +1,33 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/parley-broker/parley/internal/measure/bench"
+	"github.com/parley-broker/parley/parleytest"
+)
+
+func TestEnginesOfIntegrationAreMeasuredInTheSameRun(t *testing.T) {
+	t.Parallel()
+	for _, peer := range hopPeers() {
+		t.Run(peer.Name, func(t *testing.T) {
+			t.Parallel()
+			if missing := peer.Missing(); missing != "" {
+				t.Skip(missing)
+			}
+			report, err := bench.MeasureFlow(t.Context(), bench.FlowConfig{
+				DSN: parleytest.DSN(t, parleytest.EmptyDatabase(t)), Systems: []string{"copy", peer.Name}, Sizes: []int{188},
+				Connections: 5, Workers: 2, Duration: 300 * time.Millisecond, Repeat: 1, Peers: []bench.HopPeer{peer},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range report.Results {
+				if r.Messages == 0 || r.ProcessedPerSecond <= 0 {
+					t.Errorf("%s processed %d messages, %.0f a second", r.System, r.Messages, r.ProcessedPerSecond)
+				}
+			}
+		})
+	}
+}

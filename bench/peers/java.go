@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/measure/bench"
+	"github.com/parley-broker/parley/internal/measure/hop"
+)
+
+// springIntegrationPeer is Spring Integration with its channel in the same PostgreSQL.
+func springIntegrationPeer() bench.HopPeer {
+	return javaPeer("spring-integration",
+		"Spring Integration 7.1.2: a TCP gateway, a JDBC channel in the same PostgreSQL, pollers with transactions",
+		"no subscriptions by content, no tracking; a crash between delivery and commit delivers again")
+}
+
+// camelPeer is Camel with Artemis in the same process.
+func camelPeer() bench.HopPeer {
+	return javaPeer("camel",
+		"Camel 4.22.0: netty, a queue of Artemis 2.40.0 with a synchronized journal in the same process, transacted consumers",
+		"no subscriptions by content, no tracking, no transaction with a database")
+}
+
+func javaPeer(name, short, promise string) bench.HopPeer {
+	return bench.HopPeer{
+		Name: name, Short: short, Promise: promise, Frames: hop.Lengths{},
+		Missing: func() string {
+			for _, tool := range []string{"java", "mvn"} {
+				if _, err := exec.LookPath(tool); err != nil {
+					return "install a JDK 17 and Maven: there is no " + tool
+				}
+			}
+			return ""
+		},
+		Start: func(ctx context.Context, place bench.HopPlace) (func(context.Context) error, error) {
+			folder, err := unpack(name)
+			if err != nil {
+				return nil, err
+			}
+			// Maven resolves what was resolved before without asking anybody.
+			build := exec.CommandContext(ctx, "mvn", "--quiet", "--batch-mode", "compile", "dependency:copy-dependencies")
+			build.Dir = folder
+			if out, err := build.CombinedOutput(); err != nil {
+				return nil, fmt.Errorf("build %s: %w: %s", name, err, out)
+			}
+			classes := filepath.Join(folder, "target", "classes") + string(os.PathListSeparator) +
+				filepath.Join(folder, "target", "dependency", "*")
+			d := place.Database
+			e, err := startEngine(ctx, exec.Command("java", "-cp", classes, "peer.Main"), //nolint:noctx // it is stopped by its input
+				"PEER_LISTEN="+place.Listen, "PEER_TARGET="+place.Target, "PEER_DIRECTORY="+place.Folder,
+				"PEER_WORKERS="+strconv.Itoa(place.Workers), "PEER_USER="+d.User, "PEER_PASSWORD="+d.Password,
+				"PEER_JDBC="+jdbcAddress(place.Database))
+			if err != nil {
+				return nil, err
+			}
+			return e.stop, nil
+		},
+	}
+}
+
+// jdbcAddress is the address of a database for JDBC, whose driver goes to a socket of the machine by a factory.
+func jdbcAddress(config *pgx.ConnConfig) string {
+	port := strconv.Itoa(int(config.Port))
+	if !strings.HasPrefix(config.Host, "/") {
+		return "jdbc:postgresql://" + net.JoinHostPort(config.Host, port) + "/" + config.Database
+	}
+	return "jdbc:postgresql://localhost/" + config.Database + "?" + url.Values{
+		"socketFactory":    {"org.newsclub.net.unix.AFUNIXSocketFactory$FactoryArg"},
+		"socketFactoryArg": {filepath.Join(config.Host, ".s.PGSQL."+port)},
+	}.Encode()
+}
+
+// javaSources are the programs of the Java peers, a folder each.
+//
+//go:embed flow
+var javaSources embed.FS
+
+// unpack writes the sources of a Java peer where the caches of this user are, so that Maven builds them once.
+func unpack(name string) (folder string, err error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("find a folder for the build of %s: %w", name, err)
+	}
+	folder = filepath.Join(cache, "parley-bench", name)
+	sources, err := fs.Sub(javaSources, "flow/"+name)
+	if err != nil {
+		return "", fmt.Errorf("find the sources of %s: %w", name, err)
+	}
+	err = fs.WalkDir(sources, ".", func(path string, entry fs.DirEntry, err error) error {
+		to := filepath.Join(folder, path)
+		if err != nil || entry.IsDir() {
+			return errors.Join(err, os.MkdirAll(to, 0o755))
+		}
+		source, err := fs.ReadFile(sources, path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(to, source, 0o600)
+	})
+	if err != nil {
+		return "", fmt.Errorf("write the sources of %s: %w", name, err)
+	}
+	return folder, nil
+}
