@@ -30,7 +30,7 @@ func benthosPeer() bench.HopPeer {
 			if err != nil {
 				return nil, fmt.Errorf("find this program: %w", err)
 			}
-			e, err := startEngine(ctx, exec.Command(program), //nolint:noctx // it is stopped by its input
+			e, err := startEngine(ctx, exec.Command(program),
 				benthosVariable+"=1", "PEER_LISTEN="+place.Listen, "PEER_TARGET="+place.Target)
 			if err != nil {
 				return nil, err

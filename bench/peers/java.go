@@ -59,7 +59,7 @@ func javaPeer(name, short, promise string) bench.HopPeer {
 			classes := filepath.Join(folder, "target", "classes") + string(os.PathListSeparator) +
 				filepath.Join(folder, "target", "dependency", "*")
 			d := place.Database
-			e, err := startEngine(ctx, exec.Command("java", "-cp", classes, "peer.Main"), //nolint:noctx // it is stopped by its input
+			e, err := startEngine(ctx, exec.Command("java", "-cp", classes, "peer.Main"),
 				"PEER_LISTEN="+place.Listen, "PEER_TARGET="+place.Target, "PEER_DIRECTORY="+place.Folder,
 				"PEER_WORKERS="+strconv.Itoa(place.Workers), "PEER_USER="+d.User, "PEER_PASSWORD="+d.Password,
 				"PEER_JDBC="+jdbcAddress(place.Database))
@@ -102,7 +102,7 @@ func unpack(name string) (folder string, err error) {
 	err = fs.WalkDir(sources, ".", func(path string, entry fs.DirEntry, err error) error {
 		to := filepath.Join(folder, path)
 		if err != nil || entry.IsDir() {
-			return errors.Join(err, os.MkdirAll(to, 0o755))
+			return errors.Join(err, os.MkdirAll(to, 0o750))
 		}
 		source, err := fs.ReadFile(sources, path)
 		if err != nil {

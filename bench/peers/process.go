@@ -86,9 +86,12 @@ func awaitListening(ctx context.Context, address string) {
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 		if err == nil {
 			_ = conn.Close()
-			fmt.Println(readyLine)
+			fmt.Fprintln(os.Stdout, readyLine)
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
+		select {
+		case <-ctx.Done():
+		case <-time.After(10 * time.Millisecond):
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // Frames is how an engine writes bodies and acknowledgements on a connection.
@@ -26,7 +27,7 @@ type Lengths struct{}
 
 // WriteBody writes a body in one call.
 func (Lengths) WriteBody(w io.Writer, body []byte) error {
-	frame := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(body)), uint32(len(body))) //nolint:gosec // bodies are below longest
+	frame := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(body)), uint32(len(body)))
 	_, err := w.Write(append(frame, body...))
 	return err
 }
@@ -65,7 +66,7 @@ type Lines struct{}
 
 // WriteBody writes a body and a newline.
 func (Lines) WriteBody(w io.Writer, body []byte) error {
-	_, err := w.Write(append(body[:len(body):len(body)], '\n'))
+	_, err := w.Write(append(slices.Clip(body), '\n'))
 	return err
 }
 

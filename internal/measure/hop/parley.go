@@ -23,7 +23,7 @@ var errRefused = errors.New("the engine did not take the body")
 // WriteBody writes a request without a key in one call.
 func (Parley) WriteBody(w io.Writer, body []byte) error {
 	frame := make([]byte, 0, lengthBytes+requestHeader+len(body))
-	frame = binary.BigEndian.AppendUint32(frame, uint32(requestHeader+len(body))) //nolint:gosec // bodies are below longest
+	frame = binary.BigEndian.AppendUint32(frame, uint32(requestHeader+len(body)))
 	frame = append(frame, 1)
 	frame = binary.BigEndian.AppendUint64(frame, 1)
 	_, err := w.Write(append(frame, body...))
