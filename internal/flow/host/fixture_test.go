@@ -10,11 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley/internal/flow/adapter"
 	"github.com/parley-broker/parley/internal/flow/adapters"
 	"github.com/parley-broker/parley/internal/flow/host"
+	"github.com/parley-broker/parley/internal/pgdb"
 	"github.com/parley-broker/parley/internal/sqltest"
 	"github.com/parley-broker/parley/parleytest"
 )
@@ -37,7 +39,7 @@ const definitions = `{
 	"application": {"Orders": {}},
 	"host": {"Receive": {"role": "$1"}, "Send": {"role": "$2"}},
 	"property schema": {"urn:p": {"application": "Orders", "properties": {"Key": {}, "Amount": {"type": "number"}}}},
-	"message type": {"urn:s#Order": {"application": "Orders", "promotions": {"urn:p#Key": "/*[local-name()='Order']/*[local-name()='Key']"}}},
+	"message type": {"urn:s#Order": {"application": "Orders", "promotions": {"urn:p#Key": "/*[local-name()='Order' and namespace-uri()='urn:s']/*[local-name()='Key' and namespace-uri()='urn:s']"}}},
 	"retry policy": {"soon": {"count": 3, "interval": "1 second", "jitter": 0}, "never": {"count": 0}},
 	"receive port": {"In": {"application": "Orders"}},
 	"receive location": {"Source": {"receive_port": "In", "host": "Receive", "adapter": "FAKE", "address": "source"}},
@@ -190,10 +192,11 @@ func (e *engine) sentBy(port string) []string {
 	return append([]string(nil), e.sent[port]...)
 }
 
-func (e *engine) untilSent(port string, count int) []string {
+// untilSent waits until port Out has sent so many messages, and gives their bodies.
+func (e *engine) untilSent(count int) []string {
 	e.Helper()
-	parleytest.Until(e.T, fmt.Sprintf("%s has sent %d messages", port, count), func() bool { return len(e.sentBy(port)) >= count })
-	return e.sentBy(port)
+	parleytest.Until(e.T, fmt.Sprintf("%d messages are sent", count), func() bool { return len(e.sentBy("Out")) >= count })
+	return e.sentBy("Out")
 }
 
 // intake waits until a location takes in.
@@ -261,10 +264,22 @@ func (e *engine) serve(change ...func(*host.Config)) *node {
 }
 
 // pool makes sessions as a node has them.
-func (e *engine) pool() *pgxpool.Pool {
+func (e *engine) pool() *pgxpool.Pool { return e.poolAs("") }
+
+// poolAs makes sessions in which a role has logged in; empty: the owner.
+func (e *engine) poolAs(role string) *pgxpool.Pool {
 	e.Helper()
 	config := e.Pool.Config()
 	config.MaxConns = 12
+	delete(config.ConnConfig.RuntimeParams, "statement_timeout")
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		if role != "" {
+			if _, err := conn.Exec(ctx, "set session authorization "+sqltest.Quote(role)); err != nil {
+				return err
+			}
+		}
+		return pgdb.PrepareSession(ctx, conn)
+	}
 	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(e.Context()), config)
 	if err != nil {
 		e.Fatal(err)

@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/parley-broker/parley/internal/backoff"
 	flowstore "github.com/parley-broker/parley/internal/store/flow"
@@ -33,9 +32,6 @@ var resourceStates = []struct {
 type governing struct {
 	server  *Server
 	latency governorstore.Latency
-	// interval is how often resources are measured, 0 for the usual; measured gives some in the place of what was measured. For tests.
-	interval time.Duration
-	measured governorstore.Source
 }
 
 func newGoverning(s *Server) *governing { return &governing{server: s} }
@@ -44,12 +40,9 @@ func newGoverning(s *Server) *governing { return &governing{server: s} }
 func (g *governing) run(ctx context.Context) {
 	store := flowstore.Pressure{DB: g.server.config.Pool}
 	config := governorstore.Config{
-		Store: store, System: "flow", Node: g.server.config.Node, Logger: g.server.config.Logger, Interval: g.interval,
+		Store: store, System: "flow", Node: g.server.config.Node, Logger: g.server.config.Logger, Interval: g.server.config.Poll,
 		Sources: []governorstore.Source{store.Measure, governorstore.Memory(), g.latency.Source()},
 		OnPoll:  g.polled,
-	}
-	if g.measured != nil {
-		config.Sources = append(config.Sources, g.measured)
 	}
 	governor := governorstore.New(config)
 	failures := backoff.NewFailures(g.server.config.Logger, "the resources of integration cannot be measured")

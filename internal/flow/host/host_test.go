@@ -23,7 +23,7 @@ func TestMessagesGoFromALocationToAPort(t *testing.T) {
 			t.Errorf("the result is %+v", result)
 		}
 	}
-	sent := e.untilSent("Out", 3)
+	sent := e.untilSent(3)
 	slices.Sort(sent)
 	if got := strings.Join(sent, " "); got != "one three two" {
 		t.Errorf("it has sent %s", got)
@@ -36,7 +36,7 @@ func TestMessagesGoFromALocationToAPort(t *testing.T) {
 	if err != nil || results[0].Outcome != adapter.Published {
 		t.Fatalf("the large one gave %+v, %v", results, err)
 	}
-	if sent := e.untilSent("Out", 4); sent[3] != large {
+	if sent := e.untilSent(4); sent[3] != large {
 		t.Errorf("of the large one %d bytes came that are not the same", len(sent[3]))
 	}
 	e.untilEmpty()
@@ -59,7 +59,7 @@ func TestCallsAtTheSameTimeAreStoredTogether(t *testing.T) {
 		})
 	}
 	taking.Wait()
-	sent := e.untilSent("Out", 350)
+	sent := e.untilSent(350)
 	e.untilEmpty()
 	slices.Sort(sent)
 	if sent = slices.Compact(sent); len(sent) != 350 || len(e.sentBy("Out")) != 350 {
@@ -93,7 +93,7 @@ func TestWhatTheDatabaseRefusesIsSuspendedAlone(t *testing.T) {
 	}
 	sqltest.Equal(e.Session, "bad worse", `select string_agg(convert_from(m.body, 'UTF8'), ' ' order by m.message_id)
 		from parley_flow._p_suspended as s join parley_flow._p_message as m using (message_id)`)
-	e.untilSent("Out", 2)
+	e.untilSent(2)
 }
 
 // A failure is tried again, one that no retry helps is suspended, and an operator resumes it.
@@ -120,13 +120,13 @@ func TestFailuresAreRetriedOrSuspended(t *testing.T) {
 	})
 	e.serve()
 	e.take("refused", "later", "good")
-	e.untilSent("Out", 2)
+	e.untilSent(2)
 	parleytest.Until(t, "one is suspended", func() bool { _, suspended := e.inBox(); return suspended == 1 })
 	sqltest.Equal(e.Session, "send.refused Out", "select code || ' ' || send_port from parley_flow.suspended")
 	e.mu.Lock()
 	tries = 1
 	e.mu.Unlock()
 	sqltest.Equal(e.Session, 1, "select parley_flow.resume_suspended('{}')")
-	e.untilSent("Out", 3)
+	e.untilSent(3)
 	e.untilEmpty()
 }

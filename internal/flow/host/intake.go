@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/parley-broker/parley/internal/backoff"
@@ -98,9 +99,9 @@ func (in *intake) Removed(ctx context.Context, keys []string) error {
 	return err
 }
 
-// observe closes the gate where the database is away.
+// observe closes the gate where the database is away, or cannot work. The engine itself refuses with errors of class PF.
 func (in *intake) observe(err error) {
-	if err == nil || pgdb.SQLState(err) == "" && !errors.Is(err, context.Canceled) {
+	if err == nil || !isOfData(err) && !strings.HasPrefix(pgdb.SQLState(err), "PF") && !errors.Is(err, context.Canceled) {
 		in.host.gate.observe(err)
 	}
 }

@@ -60,5 +60,5 @@ func (p *problems) set(code, kind, object string, err error) (isNew bool) {
 func (p *problems) all() []problem {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Clone(p.found)
+	return append([]problem{}, p.found...)
 }

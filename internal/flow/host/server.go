@@ -42,6 +42,8 @@ type Config struct {
 	Lease time.Duration
 	// Drain is how long the node finishes what it has in its hands when it is asked to stop; 0 means [DefaultDrain].
 	Drain time.Duration
+	// Poll is how often resources are measured; 0 means two seconds.
+	Poll time.Duration
 	// Version is that of the program, for the list of nodes.
 	Version string
 	Tracer  trace.Tracer

@@ -82,30 +82,28 @@ as $$
   from parley_flow._p_location_report as r
   where r.failing_since is not null and r.reported_at > clock_timestamp() - interval '5 minutes'
   union all
-  select p.code, p.kind, p.object, format('On node %s: %s', i.node, p.cause), p.since,
-    case p.code
+  -- Reports are what nodes say of themselves: nothing is expected of their form.
+  select p.problem ->> 'code', p.problem ->> 'kind', p.problem ->> 'object',
+    format('On node %s: %s', i.node, left(p.problem ->> 'cause', 1000)), null,
+    case p.problem ->> 'code'
       when 'flow-node-port' then 'Permit what the node may use, or mend the definition; see parley flow hosts.'
       else 'Mend the definitions, or upgrade the node.'
     end
   from parley_flow._p_host_instance as i
-  cross join lateral jsonb_to_recordset(i.report -> 'problems') as p (
-    code text, kind text, object text, cause text, since timestamptz
-  )
+  cross join lateral jsonb_path_query(i.report, '$.problems[*]') as p (problem)
   where i.reported_at > clock_timestamp() - interval '1 minute'
-    and p.code in ('flow-node-port', 'flow-node-definitions')
+    and p.problem ->> 'code' in ('flow-node-port', 'flow-node-definitions')
   union all
   select 'flow-throttled', 'host', i.host,
-    format('Node %s throttles %s in state %s, with a delay of %s ms.', i.node, t.direction, t.state, t.delay_ms),
-    t.since, 'select * from parley_flow.thresholds;  -- docs/flow/hosts.md says which state is which'
+    format(
+      'Node %s throttles %s in state %s, with a delay of %s ms.', i.node, d.direction, left(d.throttling ->> 'state', 10),
+      left(d.throttling ->> 'delay_ms', 20)
+    ), null, 'select * from parley_flow.thresholds;  -- docs/flow/hosts.md says which state is which'
   from parley_flow._p_host_instance as i
   cross join lateral (
     values ('publishing', i.report -> 'publishing'), ('delivery', i.report -> 'delivery')
   ) as d (direction, throttling)
-  cross join lateral (
-    select d.direction, (d.throttling ->> 'state')::integer as state, d.throttling ->> 'delay_ms' as delay_ms,
-      (d.throttling ->> 'since')::timestamptz as since
-  ) as t
-  where i.reported_at > clock_timestamp() - interval '1 minute' and t.state <> 0
+  where i.reported_at > clock_timestamp() - interval '1 minute' and d.throttling ->> 'state' <> '0'
   union all
   select 'flow-source-left', 'receive location', l.name,
     format('%s of its sources were taken and are not reported to be removed.', count(*)), min(g.taken_at),
