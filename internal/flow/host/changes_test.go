@@ -136,25 +136,25 @@ func TestIntakeIsThrottled(t *testing.T) {
 func TestRightsOfNodesAreMembershipInTheRole(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
-	stranger, member := e.Role("stranger"), e.Role("member")
+	outsider, member := e.Role("outsider"), e.Role("member")
 	e.Exec("grant " + sqltest.Quote(e.receive) + ", " + sqltest.Quote(e.send) + " to " + sqltest.Quote(member))
 	as := func(role string) func(*host.Config) {
 		return func(c *host.Config) { c.Pool = e.poolAs(role) }
 	}
-	server, err := host.New(host.Config{Pool: e.poolAs(stranger), Hosts: []string{"Receive"}})
+	server, err := host.New(host.Config{Pool: e.poolAs(outsider), Hosts: []string{"Receive"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := server.Prepare(t.Context()); err == nil || !strings.Contains(err.Error(), `permission denied: to serve host "Receive"`) {
-		t.Errorf("a stranger gets %v", err)
+		t.Errorf("an outsider gets %v", err)
 	}
-	idle := e.serve(as(stranger))
+	idle := e.serve(as(outsider))
 	e.serve(as(member))
 	e.take("one")
 	e.untilSent(1)
 	e.untilEmpty()
 	if got := idle.Counter("Messaging", "Receive", "Active receive locations"); got != 0 {
-		t.Errorf("a stranger serves %v locations", got)
+		t.Errorf("an outsider serves %v locations", got)
 	}
 	sqltest.Equal(e.Session, member, "select distinct role from parley_flow._p_host_instance")
 }
