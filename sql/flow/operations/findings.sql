@@ -82,7 +82,7 @@ as $$
   from parley_flow._p_location_report as r
   where r.failing_since is not null and r.reported_at > clock_timestamp() - interval '5 minutes'
   union all
-  -- Reports are what nodes say of themselves: nothing is expected of their form.
+  -- A node may report anything of itself: nothing is expected of its form.
   select p.problem ->> 'code', p.problem ->> 'kind', p.problem ->> 'object',
     format('On node %s: %s', i.node, left(p.problem ->> 'cause', 1000)), null,
     case p.problem ->> 'code'
