@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-broker/parley/internal/flow/adapters"
 	"github.com/parley-broker/parley/internal/flow/definitions"
 	"github.com/parley-broker/parley/internal/flow/fault"
 	"github.com/parley-broker/parley/internal/flow/pipeline"
@@ -91,14 +92,30 @@ func (a *application) apply(
 	return changes, nil
 }
 
-// checkParts gives what is wrong with pipelines and message types in the definitions that there would be. Faults of objects that the
+// problemsOf gives what is wrong with pipelines and message types, and with locations and ports as their adapters see them.
+func problemsOf(all json.RawMessage) ([]pipeline.Problem, error) {
+	found, err := pipeline.Check(all)
+	if err != nil {
+		return nil, err
+	}
+	ofAdapters, err := adapters.All().Check(all)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range ofAdapters {
+		found = append(found, pipeline.Problem{Path: p.Path, Message: p.Message, Remedy: p.Remedy})
+	}
+	return found, nil
+}
+
+// checkParts gives what is wrong with pipelines, message types, locations and ports in the definitions that there would be. Faults of objects that the
 // document does not name count where it brings them about.
 func checkParts(document *definitions.Document, before, after json.RawMessage) error {
-	found, err := pipeline.Check(after)
+	found, err := problemsOf(after)
 	if err != nil || len(found) == 0 {
 		return err
 	}
-	known, err := pipeline.Check(before)
+	known, err := problemsOf(before)
 	if err != nil {
 		return err
 	}

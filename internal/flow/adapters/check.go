@@ -1,0 +1,82 @@
+package adapters
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/parley-broker/parley/internal/flow/adapter"
+)
+
+// endpoint is a location or a port in definitions.
+type endpoint struct {
+	Adapter  string            `json:"adapter"`
+	Address  string            `json:"address"`
+	Settings json.RawMessage   `json:"settings"`
+	Secrets  map[string]string `json:"secrets"`
+	State    string            `json:"state"`
+	Enabled  *bool             `json:"enabled"`
+}
+
+// isIdle reports whether nothing is taken or sent.
+func (e endpoint) isIdle() bool {
+	return e.State == "Bound" || e.State == "Stopped" || e.Enabled != nil && !*e.Enabled
+}
+
+// Check gives what is wrong with the addresses, settings and secrets of locations and ports, without opening anything. Paths of problems
+// begin with kind and name.
+func (r Registry) Check(definitions json.RawMessage) ([]adapter.Problem, error) {
+	var document map[string]json.RawMessage
+	if err := json.Unmarshal(definitions, &document); err != nil {
+		return nil, fmt.Errorf("read the definitions: %w", err)
+	}
+	problems := []adapter.Problem{}
+	for _, of := range []struct {
+		kind      string
+		direction adapter.Direction
+	}{{"receive location", adapter.Receive}, {"send port", adapter.Send}} {
+		endpoints := map[string]endpoint{}
+		if written, isThere := document[of.kind]; isThere {
+			if err := json.Unmarshal(written, &endpoints); err != nil {
+				return nil, fmt.Errorf("read the definitions: %w", err)
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(endpoints)) {
+			for _, p := range r.check(of.direction, endpoints[name]) {
+				p.Path = append([]string{of.kind, name}, p.Path...)
+				problems = append(problems, p)
+			}
+		}
+	}
+	return problems, nil
+}
+
+func (r Registry) check(direction adapter.Direction, e endpoint) []adapter.Problem {
+	kind, known := r.Find(e.Adapter)
+	isMissing := !known || direction == adapter.Receive && kind.NewReceiver == nil || direction == adapter.Send && kind.NewSender == nil
+	switch {
+	case isMissing && e.isIdle(): // such as one that was carried over from another engine
+		return nil
+	case isMissing:
+		return []adapter.Problem{{
+			Path: []string{"adapter"}, Message: fmt.Sprintf("there is no adapter %q to %s by", e.Adapter, direction),
+			Remedy: "Name one of " + strings.Join(r.names(direction), ", ") + ".",
+		}}
+	case kind.Check == nil:
+		return nil
+	}
+	return kind.Check(direction, e.Address, e.Settings, slices.Sorted(maps.Keys(e.Secrets)))
+}
+
+// names gives the adapters of a direction.
+func (r Registry) names(direction adapter.Direction) []string {
+	found := []string{}
+	for _, kind := range r.kinds {
+		if direction == adapter.Receive && kind.NewReceiver != nil || direction == adapter.Send && kind.NewSender != nil {
+			found = append(found, kind.Name)
+		}
+	}
+	return found
+}
