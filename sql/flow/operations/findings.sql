@@ -96,8 +96,8 @@ as $$
   union all
   select 'flow-throttled', 'host', i.host,
     format(
-      'Node %s throttles %s in state %s, with a delay of %s ms.', i.node, d.direction, left(d.throttling ->> 'state', 10),
-      left(d.throttling ->> 'delay_ms', 20)
+      'Node %s throttles %s in state %s, with a delay of %s ms.', i.node, d.direction,
+      left(d.throttling ->> 'state', 10), left(d.throttling ->> 'delay_ms', 20)
     ), null, 'select * from parley_flow.thresholds;  -- docs/flow/hosts.md says which state is which'
   from parley_flow._p_host_instance as i
   cross join lateral (
