@@ -38,6 +38,8 @@ var unpinned = map[string]string{
 	"parley_store.read_content":   "with a pinned search_path the planner does not put it in line: all chunks would come before the first",
 
 	"parley_mail._p_domain_of":        putInLine,
+	"parley_mail._p_parts_of_lane":    putInLine,
+	"parley_mail._p_event_of":         putInLine,
 	"parley_mail._p_folded":           putInLine,
 	"parley_mail._p_is_ascii":         putInLine,
 	"parley_mail._p_priority_of_item": putInLine,

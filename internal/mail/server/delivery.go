@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -40,15 +39,6 @@ func (d *deliveries) Claim(ctx context.Context, hops, each int, lease time.Durat
 	}
 	return batches, nil
 }
-
-// hopOf reads a lane, KIND/CONNECTOR/NAME.
-func hopOf(lane string) send.Hop {
-	kind, rest, _ := strings.Cut(lane, "/")
-	connector, name, _ := strings.Cut(rest, "/")
-	return send.Hop{Kind: kind, Connector: connector, Name: name}
-}
-
-func laneOf(hop send.Hop) string { return hop.Kind + "/" + hop.Connector + "/" + hop.Name }
 
 func (d *deliveries) delivery(c mailstore.Claimed) send.Delivery {
 	message := send.Message{

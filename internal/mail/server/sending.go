@@ -79,7 +79,6 @@ type sending struct {
 	leaving    map[string]leaving
 	// nodes are the daemons that use a connector, where not all do.
 	nodes map[string][]string
-	kinds map[string]string
 	// certificates are the files of those that connectors which are enabled show.
 	certificates map[string]receive.CertificateFiles
 	// resolvers are those of connectors with name servers of their own, by these.
@@ -90,16 +89,19 @@ type sending struct {
 func (r reading) sending(all *settings, connectors map[string]sendConnector) (*sending, error) {
 	s := &sending{
 		connectors: make(map[string]send.Connector), leaving: make(map[string]leaving), nodes: make(map[string][]string),
-		kinds: make(map[string]string), resolvers: make(map[string]*nexthop.Resolver), certificates: make(map[string]receive.CertificateFiles),
+		resolvers: make(map[string]*nexthop.Resolver), certificates: make(map[string]receive.CertificateFiles),
 	}
 	for name, written := range connectors {
+		if all.kinds[written.Routing].NextHopIsDomain {
+			written.Smart = nil
+		}
 		connector, err := r.connector(written, all.fqdn, s.resolvers)
 		if err != nil {
 			if err := r.leaveOut(all, "send connector", name, err); err != nil {
 				return nil, err
 			}
 			if errors.Is(err, hostfolders.ErrNotPermitted) {
-				all.passed = append(all.passed, written.Routing+"/"+name+"/")
+				all.passed = append(all.passed, all.kinds.queuesOf(object{"send connector", name})...)
 			}
 			continue
 		}
@@ -109,7 +111,6 @@ func (r reading) sending(all *settings, connectors map[string]sendConnector) (*s
 			Organization: slices.Contains(written.KeepHeaders, "ORGANIZATION"),
 			Forest:       slices.Contains(written.KeepHeaders, "FOREST"),
 		}}
-		s.kinds[name] = written.Routing
 		if written.Enabled && written.Certificate != "" {
 			s.certificates[name] = receive.CertificateFiles{
 				Certificate: written.Certificate, Key: written.CertificateKey, Folders: r.folders,
@@ -168,7 +169,7 @@ func (s *settings) passedBy(names ...string) []string {
 	beginnings := slices.Clone(s.passed)
 	for connector := range s.sending.nodes {
 		if !s.sending.isUsedBy(connector, names...) {
-			beginnings = append(beginnings, s.sending.kinds[connector]+"/"+connector+"/")
+			beginnings = append(beginnings, s.kinds.queuesOf(object{"send connector", connector})...)
 		}
 	}
 	return beginnings
@@ -208,15 +209,13 @@ func (w sendConnector) connector(fqdn string) (send.Connector, error) {
 	if err := w.secure(&c); err != nil {
 		return send.Connector{}, err
 	}
-	if w.Routing == "SMART_HOST" {
-		c.Order = map[string]send.HostOrder{"WEIGHTED": send.WeightedOrder, "LISTED": send.ListedOrder}[w.SmartOrder]
-		for _, host := range w.Smart {
-			name := host.Host
-			if host.Port != 0 {
-				name = fmt.Sprintf("%s:%d", name, host.Port)
-			}
-			c.SmartHosts = append(c.SmartHosts, send.SmartHost{Name: name, Weight: host.Weight})
+	c.Order = map[string]send.HostOrder{"WEIGHTED": send.WeightedOrder, "LISTED": send.ListedOrder}[w.SmartOrder]
+	for _, host := range w.Smart {
+		name := host.Host
+		if host.Port != 0 {
+			name = fmt.Sprintf("%s:%d", name, host.Port)
 		}
+		c.SmartHosts = append(c.SmartHosts, send.SmartHost{Name: name, Weight: host.Weight})
 	}
 	for _, source := range w.Sources {
 		address, err := netip.ParseAddr(source)

@@ -156,26 +156,6 @@ func New(config Config) (*Server, error) {
 	return s, nil
 }
 
-func (s *Server) carriers() map[string]send.Carrier {
-	smtp := &send.SMTPCarrier{
-		Resolver: s.resolver, Logger: s.config.Logger,
-		Connector: func(name string) (send.Connector, bool) {
-			connector, known := s.settings.Load().sending.connectors[name]
-			return connector, known
-		},
-		Self:   s.isOwnName,
-		Own:    s.isOwnAddress,
-		Domain: s.policies(),
-	}
-	mailboxes := &send.MailboxCarrier{Store: func(name string) (send.MailboxStore, bool) {
-		store, known := s.settings.Load().stores[name]
-		return store, known
-	}}
-	leaving := countingCarrier{Carrier: leavingCarrier{Carrier: smtp, settings: s.settings.Load}, carried: &s.tally.remote}
-	local := countingCarrier{Carrier: mailboxes, carried: &s.tally.mailbox}
-	return map[string]send.Carrier{"DNS": leaving, "SMART_HOST": leaving, "MAILBOX": local}
-}
-
 // signal sends a token to whoever waits for it.
 func signal(to chan struct{}) {
 	select {

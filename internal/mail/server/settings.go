@@ -19,6 +19,7 @@ import (
 // settings are the configuration, as the parts of mail take it.
 type settings struct {
 	version    int64
+	kinds      deliveryKinds
 	fqdn       string
 	postmaster string
 	// reportCopies are codes whose reports are copied to the postmaster.
@@ -84,7 +85,8 @@ type written struct {
 	Ranges  []struct {
 		Connector, Binding, Low, High string
 	} `json:"ranges"`
-	Nodes   []node `json:"nodes"`
+	Nodes   []node        `json:"nodes"`
+	Kinds   deliveryKinds `json:"kinds"`
 	Objects struct {
 		Organization map[string]organization     `json:"organization"`
 		Receive      map[string]receiveConnector `json:"receive connector"`
@@ -139,7 +141,7 @@ func (r reading) settings(text json.RawMessage) (*settings, error) {
 	}
 	own := all.Objects.Organization["organization"]
 	s := &settings{
-		version: all.Version, fqdn: first(own.FQDN, own.DefaultDomain, r.host),
+		version: all.Version, kinds: all.Kinds, fqdn: first(own.FQDN, own.DefaultDomain, r.host),
 		reportCopies: own.DSNCopies,
 		stores:       make(map[string]send.MailboxStore), unusable: make(map[object]error), keys: make(map[string][]signing.Key),
 	}
@@ -158,7 +160,7 @@ func (r reading) settings(text json.RawMessage) (*settings, error) {
 			if err := r.leaveOut(s, "mailbox store", name, err); err != nil {
 				return nil, err
 			}
-			s.passed = append(s.passed, "MAILBOX/"+name+"/")
+			s.passed = append(s.passed, s.kinds.queuesOf(object{"mailbox store", name})...)
 			continue
 		}
 		s.stores[name] = store

@@ -78,7 +78,7 @@ func findHosts(ctx context.Context, tested []testedAddress, servers []string) er
 		return fmt.Errorf("ask for hosts: %w", err)
 	}
 	for i, t := range tested {
-		if verb.OrEmpty(t.DeliveryType) != "DNS" {
+		if !t.NextHopIsDomain {
 			continue
 		}
 		exchangers, err := resolver.Exchangers(ctx, verb.OrEmpty(t.NextHop), func(string) bool { return false })
@@ -115,7 +115,7 @@ func writeTestedAddress(out io.Writer, address string, tested []testedAddress) e
 			continue
 		}
 		fmt.Fprintf(out, "  queue: %s (%s)\n", verb.OneLine(verb.OrEmpty(t.Queue), 0), statusOfTested(t))
-		fmt.Fprintf(out, "  goes to: %s\n", wayOf(t))
+		fmt.Fprintf(out, "  goes to: %s\n", verb.OneLine(verb.OrEmpty(t.GoesTo), 0))
 		for _, host := range t.Hosts {
 			fmt.Fprintf(out, "  host: %s\n", verb.OneLine(host, 0))
 		}
@@ -134,20 +134,4 @@ func statusOfTested(t testedAddress) string {
 		return "comes with the message"
 	}
 	return *t.QueueStatus
-}
-
-// wayOf says in words where a queue leads.
-func wayOf(t testedAddress) string {
-	connector, hop := verb.OneLine(verb.OrEmpty(t.Connector), 0), verb.OneLine(verb.OrEmpty(t.NextHop), 0)
-	switch verb.OrEmpty(t.DeliveryType) {
-	case "DNS":
-		return fmt.Sprintf("the hosts of domain %s, by send connector %s", hop, connector)
-	case "SMART_HOST":
-		return fmt.Sprintf("smart host %s, by send connector %s", hop, connector)
-	case "MAILBOX":
-		return "mailbox store " + connector
-	case "SERVICE":
-		return "service binding " + connector
-	}
-	return "nobody: no send connector has its address space; it waits for an operator"
 }

@@ -240,11 +240,15 @@ type AddressTest struct {
 	IsHeld            bool    `json:"is_held"`
 	Status            *string `json:"status"`
 	Reason            *string `json:"reason"`
+	// GoesTo is the way in words.
+	GoesTo          *string `json:"goes_to"`
+	NextHopIsDomain bool    `json:"next_hop_is_domain"`
 }
 
 // TestAddress describes the fate of a message, and sends none. A nil sender is the postmaster.
 func TestAddress(ctx context.Context, db pgdb.DB, address string, sender *string, size int64) ([]AddressTest, error) {
 	return rows[AddressTest](ctx, db, "test an address", `
-		select recipient, by_way_of, original_recipient, queue, delivery_type, connector, next_hop, queue_status, is_held, status, reason
+		select recipient, by_way_of, original_recipient, queue, delivery_type, connector, next_hop, queue_status, is_held, status, reason,
+			goes_to, next_hop_is_domain
 		from parley_mail.test_address(address => $1::text, sender => $2::text, size => $3::bigint)`, address, sender, size)
 }

@@ -149,17 +149,23 @@ create function parley_mail._p_make_lanes(rows parley_mail._p_resolved[]) return
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-begin
-  perform parley_mail._p_set_hops(array(
+declare
+  v_missing constant text[] := array(
     select distinct r.lane
     from unnest(rows) as r
     where r.status is null
       and not exists (select from parley_store.lanes as l where l.system = 'mail' and l.lane = r.lane)
-  ));
+  );
+begin
+  if v_missing <> '{}' then
+    perform parley_mail._p_set_hops(v_missing);
+  end if;
   if exists (
     select
     from parley_mail._p_held_domain as h
-    join unnest(rows) as r on split_part(r.lane, '/', 3) = h.domain
+    cross join unnest(rows) as r
+    cross join parley_mail._p_parts_of_lane(r.lane) as p
+    where p.next_hop = h.domain
   ) then
     perform parley_mail._p_suspend_held();
   end if;
@@ -187,12 +193,14 @@ begin
       array_agg(w.size order by w.n) as sizes, w.expires_at
     from (
       select
-        case when r.lane like 'SERVICE/%' then 'mail_service' else 'mail' end as system, m.priority, r.lane,
-        r.target_id, min(r.target_id) as n, m.size, date_trunc('second', m.expires_at) as expires_at
+        k.system, m.priority, r.lane, r.target_id, min(r.target_id) as n, m.size,
+        date_trunc('second', m.expires_at) as expires_at
       from unnest(rows) as r
+      cross join parley_mail._p_parts_of_lane(r.lane) as p
+      join parley_mail._p_delivery_kind as k on k.kind = p.kind
       join parley_mail._p_message as m on m.message_id = r.target_id
       where r.part is not null and r.status is null
-      group by r.lane, r.target_id, m.priority, m.size, m.expires_at
+      group by k.system, r.lane, r.target_id, m.priority, m.size, m.expires_at
     ) as w
     group by w.system, w.priority, w.expires_at
   loop

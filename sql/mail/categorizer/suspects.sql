@@ -219,7 +219,9 @@ begin
     update parley_mail._p_recipient as r
     set deaths = 0,
       lane = case when r.message_id = v_suspects.id and r.lane = v_suspects.lane then 'POISON/-/-' else r.lane end
-    where r.deaths > 0 and (_p_count_deaths.system = 'mail_service') = (r.lane like 'SERVICE/%');
+    from parley_mail._p_delivery_kind as k
+    where r.deaths > 0 and k.system = _p_count_deaths.system
+      and k.kind = (select p.kind from parley_mail._p_parts_of_lane(r.lane) as p);
     perform parley_mail._p_set_aside(array[v_suspects.id], format(
       'The daemon that delivered it to %s has died %s.', v_suspects.lane,
       case when v_suspects.deaths > 1 then 'three times' else 'twice' end

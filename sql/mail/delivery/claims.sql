@@ -16,6 +16,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_claimed parley_store.claimed_item[];
+  v_kept text[];
+  v_rows bigint;
   v_empty record;
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
@@ -28,8 +30,15 @@ begin
   if parley_mail._p_has_suspects() then
     v_claimed := parley_mail._p_without_suspects('mail', holder, v_claimed);
   end if;
-  if exists (select from unnest(v_claimed) as c where c.lane like 'MAILBOX/%') then
-    perform parley_mail._p_finish_duplicates(v_claimed);
+  v_kept := array(
+    select c.lane
+    from unnest(v_claimed) as c
+    cross join parley_mail._p_parts_of_lane(c.lane) as p
+    join parley_mail._p_delivery_kind as k on k.kind = p.kind
+    where k.keeps_duplicates
+  );
+  if v_kept <> '{}' then
+    perform parley_mail._p_finish_duplicates(v_claimed, v_kept);
   end if;
   return query
   select
@@ -54,6 +63,10 @@ begin
     where p.message_id = c.subject and p.lane = c.lane
   ) as r
   where r.ordinals is not null;
+  get diagnostics v_rows = row_count;
+  if v_rows = cardinality(v_claimed) then
+    return;
+  end if;
   -- A message that was removed meanwhile leaves an item behind.
   for v_empty in
     select c.lease_id, array_agg(c.item_id) as items

@@ -48,9 +48,11 @@ begin
     select
       r.message_id, r.ordinal, 'DELAYED', r.address, r.original_recipient, coalesce(r.last_status, '4.4.7'),
       r.last_code, coalesce(r.last_text, l.last_error, 'The message is waiting.'),
-      parley_mail._p_reported_host(r.lane, r.last_host), r.last_attempt_at
+      case when k.is_local is not true then r.last_host end, r.last_attempt_at
     from due as d
     join parley_mail._p_recipient as r using (message_id)
+    cross join parley_mail._p_parts_of_lane(r.lane) as p
+    left join parley_mail._p_delivery_kind as k on k.kind = p.kind
     left join parley_store.lanes as l on l.system = 'mail' and l.lane = r.lane
     where parley_mail._p_wants_report(d.sender, r.notify, 'DELAYED')
       and coalesce((v_settings ->> case

@@ -4,59 +4,22 @@
 -- the sender. An outcome counts only while its lease does; that something was delivered is true also after that
 -- (delivery/unknown_outcomes.sql).
 
-create type parley_mail._p_attempt as (
-  message_id bigint,
-  address text,
-  lane text,
-  queued_at timestamptz,
-  outcome text,
-  status text,
-  reason text,
-  host text,
-  server_ip text,
-  connect_ms integer,
-  transfer_ms integer
-);
-
-comment on type parley_mail._p_attempt is 'An attempt to deliver a message to a recipient, for its event.';
-
-create function parley_mail._p_track_attempts(attempts parley_mail._p_attempt[]) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
+create function parley_mail._p_event_of(outcome text, is_local boolean) returns text
+language sql immutable parallel safe
 as $$
-declare
-  v_events record;
-begin
-  select
-    array_agg(
-      case
-        when a.outcome = 'FAILED' then case when l.is_local then 'DELIVERFAIL' else 'FAIL' end
-        when a.outcome = 'DUPLICATE' then 'DUPLICATEDELIVER'
-        when a.outcome in ('DELIVERED', 'RELAYED') then case when l.is_local then 'DELIVER' else 'SEND' end
-        when a.outcome = 'UNKNOWN' then 'UNKNOWN'
-        else 'DEFER'
-      end order by a.ordinality
-    ) as events,
-    array_agg(a.message_id order by a.ordinality) as ids, array_agg(a.address order by a.ordinality) as addresses,
-    array_agg(a.status order by a.ordinality) as statuses, array_agg(a.reason order by a.ordinality) as reasons,
-    array_agg(a.host order by a.ordinality) as hosts,
-    array_agg(case when l.is_local then 'STOREDRIVER' else 'SMTP' end order by a.ordinality) as sources,
-    array_agg(split_part(a.lane, '/', 2) order by a.ordinality) as connectors,
-    array_agg(jsonb_build_object(
-      'server_ip', a.server_ip, 'queued_at', a.queued_at, 'connect_ms', a.connect_ms, 'transfer_ms', a.transfer_ms
-    ) order by a.ordinality) as details
-  into v_events
-  from unnest(attempts) with ordinality as a
-  cross join lateral (select a.lane ~ '^(MAILBOX|SERVICE)/' as is_local) as l;
-  perform parley_mail._p_track(
-    v_events.events, v_events.ids, v_events.addresses, v_events.statuses, v_events.reasons, v_events.hosts,
-    v_events.sources, v_events.connectors, v_events.details
-  );
-end
+  select case
+    when outcome operator(pg_catalog.=) 'FAILED' then case when is_local then 'DELIVERFAIL' else 'FAIL' end
+    when outcome operator(pg_catalog.=) 'DUPLICATE' then 'DUPLICATEDELIVER'
+    when outcome operator(pg_catalog.=) 'DELIVERED' or outcome operator(pg_catalog.=) 'RELAYED' then
+      case when is_local then 'DELIVER' else 'SEND' end
+    when outcome operator(pg_catalog.=) 'UNKNOWN' then 'UNKNOWN'
+    else 'DEFER'
+  end
 $$;
 
-comment on function parley_mail._p_track_attempts(parley_mail._p_attempt[]) is
-'Records events of attempts to deliver messages.
+comment on function parley_mail._p_event_of(text, boolean) is
+'Gives the event of an attempt to deliver a message.
+Arguments: outcome; is_local, as the kind of delivery has it.
 Source: spec mail 16.';
 
 create function parley_mail._p_finish_recipients(outcomes parley_mail._p_outcome[]) returns void
@@ -64,7 +27,7 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_attempts parley_mail._p_attempt[];
+  v_tried record;
 begin
   with finished as (
     delete from parley_mail._p_recipient as r
@@ -77,21 +40,6 @@ begin
       case u.outcome when 'DUPLICATE' then 'DELIVERED' else u.outcome end as action
   ),
 
-  reported as (
-    insert into parley_mail._p_report (
-      message_id, ordinal, action, address, original_recipient, status, code, reason, host, attempted_at
-    )
-    select
-      f.message_id, f.ordinal, f.action, f.address, f.original_recipient, f.status, f.code, f.reason,
-      parley_mail._p_reported_host(f.lane, f.host), clock_timestamp()
-    from finished as f
-    join parley_mail._p_message as m using (message_id)
-    where parley_mail._p_wants_report(m.sender, f.notify, f.action)
-      -- A host that knows reports makes this one itself.
-      and (f.action <> 'DELIVERED' or f.lane ~ '^(MAILBOX|SERVICE)/')
-    on conflict do nothing
-  ),
-
   deferred as (
     update parley_mail._p_recipient as r
     set attempts = r.attempts + 1, last_attempt_at = clock_timestamp(), last_code = u.code, last_status = u.status,
@@ -100,32 +48,57 @@ begin
     where r.message_id = u.message_id and r.ordinal = u.ordinal
       and u.outcome not in ('DELIVERED', 'DUPLICATE', 'RELAYED', 'FAILED')
     returning
-      r.message_id, r.address, r.lane, r.queued_at, u.outcome, u.status, u.reason, u.host, u.server_ip, u.connect_ms,
-      u.transfer_ms, u.ordinality as n
+      r.message_id, r.ordinal, r.address, r.original_recipient, r.notify, r.lane, r.queued_at, u.outcome, u.code,
+      u.status, u.reason, u.host, u.server_ip, u.connect_ms, u.transfer_ms, u.ordinality as n, null::text as action
+  ),
+
+  tried as (
+    select a.message_id, a.ordinal, a.address, a.original_recipient, a.notify, a.lane, a.queued_at, a.outcome, a.code,
+      a.status, a.reason, a.host, a.server_ip, a.connect_ms, a.transfer_ms, a.n, a.action, p.connector,
+      coalesce(k.is_local, false) as is_local, coalesce(k.tracking_source, 'SMTP') as source, k.keeps_duplicates
+    from (table finished union all table deferred) as a
+    cross join parley_mail._p_parts_of_lane(a.lane) as p
+    -- A delivery that is reported after its lease may stand in a queue from which nothing leaves, or in none.
+    left join parley_mail._p_delivery_kind as k on k.kind = p.kind
+  ),
+
+  reported as (
+    insert into parley_mail._p_report (
+      message_id, ordinal, action, address, original_recipient, status, code, reason, host, attempted_at
+    )
+    select
+      t.message_id, t.ordinal, t.action, t.address, t.original_recipient, t.status, t.code, t.reason,
+      case when not t.is_local then t.host end, clock_timestamp()
+    from tried as t
+    join parley_mail._p_message as m using (message_id)
+    where t.action is not null and parley_mail._p_wants_report(m.sender, t.notify, t.action)
+      -- A host that knows reports makes this one itself.
+      and (t.action <> 'DELIVERED' or t.is_local)
+    on conflict do nothing
   )
 
-  select array_agg(a.attempt order by a.n) into v_attempts
+  select array_agg(o.event) as events, array_agg(o.message_id) as ids, array_agg(o.address) as addresses,
+    array_agg(o.status) as statuses, array_agg(o.reason) as reasons, array_agg(o.host) as hosts,
+    array_agg(o.source) as sources, array_agg(o.connector) as connectors, array_agg(o.details) as details,
+    array_agg(o.message_id) filter (where o.is_kept) as kept_ids,
+    array_agg(o.address) filter (where o.is_kept) as kept_addresses,
+    array_agg(o.lane) filter (where o.is_kept) as kept_lanes
+  into v_tried
   from (
-    select f.n, (
-        f.message_id, f.address, f.lane, f.queued_at, f.outcome, f.status, f.reason, f.host, f.server_ip, f.connect_ms,
-        f.transfer_ms
-      )::parley_mail._p_attempt as attempt
-    from finished as f
-    union all
-    select d.n, (
-        d.message_id, d.address, d.lane, d.queued_at, d.outcome, d.status, d.reason, d.host, d.server_ip, d.connect_ms,
-        d.transfer_ms
-      )::parley_mail._p_attempt
-    from deferred as d
-  ) as a;
-  if exists (select from unnest(v_attempts) as a where a.outcome = 'DELIVERED' and a.lane like 'MAILBOX/%') then
-    perform parley_mail._p_remember_delivered(
-      array_agg(a.message_id), array_agg(a.address), array_agg(split_part(a.lane, '/', 2))
-    )
-    from unnest(v_attempts) as a
-    where a.outcome = 'DELIVERED' and a.lane like 'MAILBOX/%';
+    select parley_mail._p_event_of(t.outcome, t.is_local) as event, t.message_id, t.address, t.status, t.reason, t.host,
+      t.source, t.connector, jsonb_build_object(
+        'server_ip', t.server_ip, 'queued_at', t.queued_at, 'connect_ms', t.connect_ms, 'transfer_ms', t.transfer_ms
+      ) as details, t.lane, t.keeps_duplicates and t.outcome = 'DELIVERED' as is_kept
+    from tried as t
+    order by t.n
+  ) as o;
+  if v_tried.kept_ids is not null then
+    perform parley_mail._p_remember_delivered(v_tried.kept_ids, v_tried.kept_addresses, v_tried.kept_lanes);
   end if;
-  perform parley_mail._p_track_attempts(v_attempts);
+  perform parley_mail._p_track(
+    v_tried.events, v_tried.ids, v_tried.addresses, v_tried.statuses, v_tried.reasons, v_tried.hosts, v_tried.sources,
+    v_tried.connectors, v_tried.details
+  );
 end
 $$;
 

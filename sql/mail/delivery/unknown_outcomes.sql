@@ -18,15 +18,15 @@ as $$
         from jsonb_array_elements(o.settings -> 'retry_rules') with ordinality as r (v, n)
         where r.v ? 'unknown' and (
           r.v ->> 'domain' is null
-          or parley_mail._p_folded(r.v ->> 'domain') = any (parley_mail._p_domain_patterns(split_part(lane, '/', 3)))
+          or parley_mail._p_folded(r.v ->> 'domain') = any (parley_mail._p_domain_patterns(p.next_hop))
         )
         order by r.n
         limit 1
       ), o.settings ->> 'unknown_outcomes'
     )
-    from parley_mail._p_object as o
-    where o.name = split_part(lane, '/', 2)
-      and o.kind = case when lane like 'MAILBOX/%' then 'mailbox store' else 'send connector' end
+    from parley_mail._p_parts_of_lane(lane) as p
+    join parley_mail._p_delivery_kind as k on k.kind = p.kind
+    join parley_mail._p_object as o on o.kind = k.object_kind and o.name = p.connector
   ), 'RETRY')
 $$;
 
@@ -62,12 +62,13 @@ begin
   select array_agg(u.message_id) as ids, array_agg(u.ordinal) as ordinals, array_agg('UNKNOWN'::text) as events,
     array_agg(r.address) as addresses, array_agg(u.status) as statuses, array_agg(u.reason) as reasons,
     array_agg(u.host) as hosts,
-    array_agg(case when r.lane like 'MAILBOX/%' then 'STOREDRIVER' else 'SMTP' end) as sources,
-    array_agg(split_part(r.lane, '/', 2)) as connectors,
+    array_agg(k.tracking_source) as sources, array_agg(p.connector) as connectors,
     array_agg(jsonb_build_object('server_ip', u.server_ip)) as details
   into v_given_up
   from unnest(outcomes) as u
   join parley_mail._p_recipient as r on r.message_id = u.message_id and r.ordinal = u.ordinal
+  cross join parley_mail._p_parts_of_lane(r.lane) as p
+  join parley_mail._p_delivery_kind as k on k.kind = p.kind
   where u.outcome = 'UNKNOWN' and parley_mail._p_unknown_policy(r.lane) = 'FAIL';
   if v_given_up.ids is null then
     return outcomes;

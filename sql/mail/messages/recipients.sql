@@ -1,10 +1,9 @@
 -- Recipients: a row for each recipient of a message that was categorized, until its outcome is final.
 --
--- Where a recipient goes next is a lane of parley_store, of the system mail: KIND/CONNECTOR/NAME. KIND is DNS (NAME is
--- the domain), SMART_HOST, MAILBOX (CONNECTOR is the mailbox store), UNREACHABLE or POISON. A work item of a lane is a
--- message: it stands for all recipients of that message in that lane, which travel in one transaction of SMTP.
--- Recipients that are services and tables of this database have the system mail_service, whose work is claimed, done
--- and completed in one transaction.
+-- Where a recipient goes next is a lane of parley_store, KIND/CONNECTOR/NEXT_HOP; base/delivery_kinds.sql has the
+-- kinds. A work item of a lane is a message: it stands for all recipients of that message in that lane, which travel in
+-- one transaction of SMTP. Recipients that are services and tables of this database have the system mail_service, whose
+-- work is claimed, done and completed in one transaction; all others the system mail.
 --
 -- Invariants, and what keeps each:
 --   a recipient has an item   row and item are written in one transaction, and removed in one

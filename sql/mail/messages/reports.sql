@@ -4,6 +4,9 @@
 -- come within the setting dsn_window are one report. A daemon composes it (internal/mail/report) and accepts it as a
 -- message, in the transaction that removes the rows: so each is made once.
 --
+-- A report names the host to which the last attempt came, but not where the message arrives in a mailbox store or a
+-- service, which is no host of the DNS (RFC 3464 section 2.3.5): is_local of the kind of delivery.
+--
 -- Never reported: what has the null sender, recipients with NOTIFY=NEVER, an action that was not asked for.
 
 create function parley_mail._p_report_window() returns interval
@@ -35,19 +38,6 @@ create table parley_mail._p_report (
 comment on table parley_mail._p_report is 'Recipients that are to be reported to the sender of their message.';
 
 create index _p_report_due on parley_mail._p_report (due_at);
-
-create function parley_mail._p_reported_host(lane text, host text) returns text
-language sql immutable
-set search_path = pg_catalog, pg_temp
-as $$
-  select case when lane ~ '^(MAILBOX|SERVICE)/' then null else host end
-$$;
-
-comment on function parley_mail._p_reported_host(text, text) is
-'Gives the host that a report names: null where a recipient is reached in a mailbox store or a service, which is no
-host of the DNS.
-Arguments: lane, of the recipient; host, what its last attempt came to.
-Source: RFC 3464 section 2.3.5.';
 
 create function parley_mail._p_wants_report(sender text, notify text, action text) returns boolean
 language sql immutable
@@ -81,7 +71,7 @@ begin
     where r.message_id = u.message_id and r.ordinal = u.ordinal
     returning
       r.message_id, r.ordinal, r.address, r.original_recipient, r.notify, u.status, u.reason, r.last_attempt_at,
-      parley_mail._p_reported_host(r.lane, r.last_host) as last_host, r.last_code, r.last_text
+      r.lane, r.last_host, r.last_text
   ),
 
   reported as (
@@ -90,9 +80,12 @@ begin
     )
     select
       f.message_id, f.ordinal, 'FAILED', f.address, f.original_recipient, f.status, null,
-      concat_ws('; last attempt: ', f.reason, f.last_text), f.last_host, f.last_attempt_at
+      concat_ws('; last attempt: ', f.reason, f.last_text), case when k.is_local is not true then f.last_host end,
+      f.last_attempt_at
     from failed as f
     join parley_mail._p_message as m using (message_id)
+    cross join parley_mail._p_parts_of_lane(f.lane) as p
+    left join parley_mail._p_delivery_kind as k on k.kind = p.kind
     where parley_mail._p_wants_report(m.sender, f.notify, 'FAILED')
     on conflict do nothing
   )

@@ -280,7 +280,7 @@ as $$
   from lane as l
   where l.status = 'SUSPENDED' and not l.is_permanent and l.items > 0
   union all
-  select 'mail-' || lower(split_part(l.lane, '/', 1) collate "C"), 'queue', l.lane,
+  select 'mail-' || lower(p.kind collate "C"), 'queue', l.lane,
     format('%s messages are in it.', l.items),
     parley_store.oldest_in_lane(l.lane_id),
     case l.lane
@@ -289,6 +289,7 @@ as $$
         '[{"pattern": <domain>}]}''), parley_mail.resume_queue(''UNREACHABLE/-/-'');'
     end
   from lane as l
+  cross join parley_mail._p_parts_of_lane(l.lane) as p
   where l.lane in ('POISON/-/-', 'UNREACHABLE/-/-') and l.items > 0
 $$;
 

@@ -55,7 +55,7 @@ declare
   v_is_done boolean;
 begin
   found := parley_mail._p_require(v_caller, 'OPERATE');
-  if queue in ('SUBMISSION', 'SUBMISSION/-/-') then
+  if parley_mail._p_queue_named(queue) = 'SUBMISSION/-/-' then
     update parley_mail._p_organization as o
     set submission_suspended_at = clock_timestamp()
     where o.submission_suspended_at is null;
@@ -90,7 +90,7 @@ declare
   v_is_done boolean;
 begin
   found := parley_mail._p_require(v_caller, 'OPERATE');
-  if queue in ('SUBMISSION', 'SUBMISSION/-/-') then
+  if parley_mail._p_queue_named(queue) = 'SUBMISSION/-/-' then
     update parley_mail._p_organization as o
     set submission_suspended_at = null
     where o.submission_suspended_at is not null;

@@ -116,7 +116,7 @@ begin
   found := parley_mail._p_require(v_caller, 'OPERATE');
   found := parley_mail._p_require_top(top);
   v_messages := parley_mail._p_remove_scheduled(filter, with_report is not false, top, dry_run is not false);
-  if v_messages = 0 and upper((filter ->> 'queue') collate "C") in ('SUBMISSION', 'SUBMISSION/-/-') then
+  if v_messages = 0 and parley_mail._p_queue_named(filter ->> 'queue') = 'SUBMISSION/-/-' then
     found := parley_mail._p_raise('submission');
   elsif dry_run is not false then
     return v_messages + (select count(*) from parley_mail._p_matching(filter, 'remove', null) as w);

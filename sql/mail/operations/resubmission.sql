@@ -73,8 +73,10 @@ begin
   end if;
   select array_agg(l.lane) into v_lanes
   from parley_store.lanes as l
+  cross join parley_mail._p_parts_of_lane(l.lane) as p
+  join parley_mail._p_delivery_kind as k on k.kind = p.kind and k.connections_setting is not null
   cross join lateral parley_mail._p_settings_of_hop(l.lane) as s
-  where l.system = 'mail' and l.lane !~ '^(POISON|UNREACHABLE)/'
+  where l.system = 'mail'
     and (l.lease_max, l.retry_policy, l.lease_start, l.priority_shares) is distinct from
       (s.lease_max, s.retry_policy, nullif(s.lease_start, 0), s.priority_shares);
   perform parley_mail._p_set_hops(v_lanes);

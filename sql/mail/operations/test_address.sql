@@ -13,13 +13,16 @@ create type parley_mail.address_test as (
   queue_status text,
   is_held boolean,
   status text,
-  reason text
+  reason text,
+  goes_to text,
+  next_hop_is_domain boolean
 );
 
 comment on type parley_mail.address_test is
 'An address that would get a message. by_way_of: RESOLVE, EXPAND or REDIRECT where it is not the address itself;
 queue, delivery_type, connector, next_hop: where it would go; queue_status: of that queue, null when there is none
-yet; is_held: an operator holds its domain; status and reason: with what it is refused, or null.';
+yet; is_held: an operator holds its domain; status and reason: with what it is refused, or null; goes_to: the way in
+words; next_hop_is_domain: the next hop is the domain of the address, and its name servers know the hosts.';
 
 create function parley_mail._p_placed_once(address text, sender text, size bigint)
 returns parley_mail._p_resolved[]
@@ -76,17 +79,17 @@ begin
   return query
   select
     r.address, r.event, r.original_recipient, case when r.status is null then r.lane end,
-    case when r.status is null then split_part(r.lane, '/', 1) end,
-    case when r.status is null then nullif(split_part(r.lane, '/', 2), '-') end,
-    case when r.status is null then nullif(split_part(r.lane, '/', 3), '-') end, l.status,
-    coalesce(r.lane like 'DNS/%' and exists (
-      select from parley_mail._p_held_domain as h where h.domain = split_part(r.lane, '/', 3)
+    k.kind, nullif(p.connector, '-'), nullif(p.next_hop, '-'), l.status,
+    coalesce(k.next_hop_is_domain and exists (
+      select from parley_mail._p_held_domain as h where h.domain = p.next_hop
     ), false),
-    r.status, r.reason
+    r.status, r.reason, format(k.goes_to, p.connector, p.next_hop), coalesce(k.next_hop_is_domain, false)
   from unnest(parley_mail._p_placed_once(
     (parley_mail._p_parsed_mailbox(test_address.address)).address, v_sender, greatest(coalesce(test_address.size, 0), 0)
   )) as r
-  left join parley_store.lanes as l on l.system in ('mail', 'mail_service') and l.lane = r.lane and r.status is null
+  cross join parley_mail._p_parts_of_lane(case when r.status is null then r.lane end) as p
+  left join parley_mail._p_delivery_kind as k on k.kind = p.kind
+  left join parley_store.lanes as l on l.system = k.system and l.lane = r.lane
   where r.part is not null
   order by r.ordinal;
 end

@@ -20,8 +20,10 @@ begin
   for v_lane in
     select l.lane, h.domain
     from parley_mail._p_held_domain as h
-    join parley_store.lanes as l on l.system = 'mail' and l.lane like 'DNS/%' and split_part(l.lane, '/', 3) = h.domain
-    where l.suspended_at is null
+    join parley_mail._p_delivery_kind as k on k.next_hop_is_domain
+    join parley_store.lanes as l on l.system = k.system
+    cross join parley_mail._p_parts_of_lane(l.lane) as p
+    where p.kind = k.kind and p.next_hop = h.domain and l.suspended_at is null
     -- In the order in which who records outcomes locks lanes.
     order by l.lane_id
   loop
@@ -61,7 +63,12 @@ begin
       errcode = 'PM000',
       message = format('mail for %s is delivered here, and not held', domain),
       hint = 'Suspend the queues of its mailboxes, as parley_mail.queues lists them.';
-  elsif v_route.lane not like 'DNS/%' and v_route.lane <> 'UNREACHABLE/-/-' then
+  elsif v_route.lane <> 'UNREACHABLE/-/-' and not exists (
+    select
+    from parley_mail._p_parts_of_lane(v_route.lane) as p
+    join parley_mail._p_delivery_kind as k on k.kind = p.kind
+    where k.next_hop_is_domain
+  ) then
     raise notice using
       errcode = 'PM000',
       message = format('mail for %s goes by queue %s, and is not held', domain, v_route.lane),

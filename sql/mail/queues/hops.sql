@@ -15,13 +15,14 @@ set search_path = pg_catalog, pg_temp
 as $$
   select coalesce((
     select parley_mail._p_existing_policy(r.v ->> 'policy')
-    from parley_mail._p_object as o
+    from parley_mail._p_parts_of_lane(lane) as p
+    join parley_mail._p_delivery_kind as k on k.kind = p.kind
+    join parley_mail._p_object as o on o.kind = k.object_kind and o.name = p.connector
     cross join jsonb_array_elements(o.settings -> 'retry_rules') with ordinality as r (v, n)
-    where lane !~ '^(MAILBOX|SERVICE)/' and o.kind = 'send connector' and o.name = split_part(lane, '/', 2)
-      and r.v ? 'policy'
+    where r.v ? 'policy'
       and (
         r.v ->> 'domain' is null
-        or parley_mail._p_folded(r.v ->> 'domain') = any (parley_mail._p_domain_patterns(split_part(lane, '/', 3)))
+        or parley_mail._p_folded(r.v ->> 'domain') = any (parley_mail._p_domain_patterns(p.next_hop))
       )
       and coalesce(upper((r.v ->> 'priority') collate "C") = (array['HIGH', 'NORMAL', 'LOW'])[priority + 1], true)
       and coalesce(starts_with(status || '.', (r.v ->> 'status') || '.'), true)
@@ -48,46 +49,47 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_is_store constant boolean := lane like 'MAILBOX/%';
   v_given jsonb;
+  v_kind record;
   v_hop parley_mail._p_hop_settings;
 begin
-  select o.settings into v_given
-  from parley_mail._p_object as o
-  where o.name = split_part(lane, '/', 2)
-    and o.kind = case when v_is_store then 'mailbox store' else 'send connector' end;
-  v_hop.lease_max := coalesce(
-    (v_given ->> case when v_is_store then 'max_connections' else 'max_connections_per_domain' end)::integer, 20
-  );
+  select k.connections_setting, k.first_connections_setting, k.has_priority_shares, k.retry_policy, p.next_hop,
+    o.settings
+  into v_kind
+  from parley_mail._p_parts_of_lane(lane) as p
+  join parley_mail._p_delivery_kind as k on k.kind = p.kind
+  left join parley_mail._p_object as o on o.kind = k.object_kind and o.name = p.connector;
+  v_given := v_kind.settings;
+  v_hop.lease_max := coalesce((v_given ->> v_kind.connections_setting)::integer, 20);
   v_hop.lease_start := case
-    when v_is_store then 0 else least(coalesce((v_given ->> 'initial_connections')::integer, 5), v_hop.lease_max)
+    when v_kind.first_connections_setting is null then 0
+    else least(coalesce((v_given ->> v_kind.first_connections_setting)::integer, 5), v_hop.lease_max)
   end;
   -- Priorities of items are 1, 5 and 10; there are no others.
   v_hop.priority_shares := case
-    when v_is_store then array_fill(100, array[10])
-    else array_fill(coalesce((v_given ->> 'low_share')::integer, 10), array[1])
+    when v_kind.has_priority_shares then array_fill(coalesce((v_given ->> 'low_share')::integer, 10), array[1])
       || array_fill(coalesce((v_given ->> 'normal_share')::integer, 75), array[8])
       || coalesce((v_given ->> 'high_share')::integer, 15)
+    else array_fill(100, array[10])
   end;
   -- A rule for every message of a domain is for its connections too.
   v_hop.retry_policy := coalesce(
-    case when not v_is_store then (
+    (
       select parley_mail._p_existing_policy(r.v ->> 'policy')
       from jsonb_array_elements(v_given -> 'retry_rules') with ordinality as r (v, n)
       where not r.v ?| array['priority', 'status'] and r.v ?& array['domain', 'policy']
-        and parley_mail._p_folded(r.v ->> 'domain') = any (parley_mail._p_domain_patterns(split_part(lane, '/', 3)))
+        and parley_mail._p_folded(r.v ->> 'domain') = any (parley_mail._p_domain_patterns(v_kind.next_hop))
       order by r.n
       limit 1
-    ) end,
-    parley_mail._p_existing_policy(v_given ->> 'retry_policy'),
-    case when v_is_store then 'mail_store' else 'default' end
+    ),
+    parley_mail._p_existing_policy(v_given ->> 'retry_policy'), v_kind.retry_policy
   );
   return v_hop;
 end
 $$;
 
 comment on function parley_mail._p_settings_of_hop(text) is
-'Gives with which limits and policy a queue works, by its connector or mailbox store.
+'Gives with which limits and policy a queue works, by its kind of delivery and its connector or mailbox store.
 Source: spec mail 8.1, 11.1, 12.1.';
 
 create function parley_mail._p_set_hops(lanes text[]) returns integer
@@ -101,9 +103,10 @@ begin
   for v_lane in
     select u.lane, s.lease_max, s.lease_start, s.retry_policy, s.priority_shares
     from (select distinct o.lane from unnest(lanes) as o (lane)) as u
+    cross join parley_mail._p_parts_of_lane(u.lane) as p
+    join parley_mail._p_delivery_kind as k on k.kind = p.kind and k.connections_setting is not null
     cross join lateral parley_mail._p_settings_of_hop(u.lane) as s
     left join parley_store.lanes as l on l.system = 'mail' and l.lane = u.lane
-    where u.lane !~ '^(SERVICE|POISON|UNREACHABLE)/'
     -- In the order in which who records outcomes locks lanes; those that are to be made, by name.
     order by l.lane_id nulls last, u.lane
   loop

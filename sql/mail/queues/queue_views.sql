@@ -10,7 +10,7 @@ returns table (
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select l.lane, split_part(l.lane, '/', 1), split_part(l.lane, '/', 2), split_part(l.lane, '/', 3),
+  select l.lane, p.kind, p.connector, p.next_hop,
     case
       when l.status in ('SUSPENDED', 'RETRY') then l.status
       when l.status = 'POSTPONED' then 'READY'
@@ -24,15 +24,21 @@ as $$
     round(w.outgoing_rate - w.incoming_rate, 3), w.leases, l.leases_allowed, l.succeeded_at
   from parley_store.lanes as l
   join parley_store.lane_counts as w using (lane_id)
+  cross join parley_mail._p_parts_of_lane(l.lane) as p
   where l.system in ('mail', 'mail_service') and parley_mail._p_holds(parley.caller_role(caller), 'VIEW')
   union all
-  select 'SUBMISSION/-/-', 'SUBMISSION', '-', '-',
+  select p.lane, p.kind, p.connector, p.next_hop,
     case
       when o.submission_suspended_at is not null then 'SUSPENDED' when w.messages > 0 then 'ACTIVE' else 'READY'
     end,
     w.messages, 0, null, null, 0, null, null, w.bytes, null, null, null, null, null, null, null, null, null
   from parley_mail._p_organization as o
   cross join parley_mail._p_submission_queue() as w
+  cross join (
+    select n.lane, t.kind, t.connector, t.next_hop
+    from (values ('SUBMISSION/-/-')) as n (lane)
+    cross join parley_mail._p_parts_of_lane(n.lane) as t
+  ) as p
   where parley_mail._p_holds(parley.caller_role(caller), 'VIEW')
 $$;
 

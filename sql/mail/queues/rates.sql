@@ -163,7 +163,8 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_connector constant text := split_part(lane, '/', 2);
+  v_connector text;
+  v_is_of_domain boolean;
   v_demands parley_mail._p_demand[];
   v_item bigint;
   v_lacking text;
@@ -174,6 +175,9 @@ declare
   v_expires timestamptz;
 begin
   found := parley_mail._p_require(parley.caller_role(caller), 'SERVE');
+  select p.connector, k.next_hop_is_domain into v_connector, v_is_of_domain
+  from parley_mail._p_parts_of_lane(lane) as p
+  join parley_mail._p_delivery_kind as k on k.kind = p.kind;
   v_demands := array(
     select d from parley_mail._p_demands(v_connector, lane, items, message_ids, host, source, remote) as d
   );
@@ -188,7 +192,7 @@ begin
     join parley_mail._p_rate_bucket as b
       on b.connector = v_connector and b.key = d.key and b.value = d.value and b.per = d.per
     where d.item = v_item and b.tokens < least(d.cost, d.burst)
-    order by (d.key in ('HOST', 'REMOTE_IP', 'SOURCE') or d.key = 'DOMAIN' and lane like 'DNS/%') desc, d.key
+    order by (d.key in ('HOST', 'REMOTE_IP', 'SOURCE') or d.key = 'DOMAIN' and v_is_of_domain) desc, d.key
     limit 1;
     if v_lacking is not null then
       select m.expires_at into v_expires
@@ -203,7 +207,7 @@ begin
       v_permitted := v_permitted || v_item;
     elsif v_expires <= clock_timestamp() then
       v_expired := v_expired || v_item;
-    elsif v_lacking in ('HOST', 'REMOTE_IP', 'SOURCE') or v_lacking = 'DOMAIN' and lane like 'DNS/%' then
+    elsif v_lacking in ('HOST', 'REMOTE_IP', 'SOURCE') or v_lacking = 'DOMAIN' and v_is_of_domain then
       -- The other items would find no token either.
       v_due := parley_mail._p_put_off(
         v_connector, v_demands, v_item, cardinality(items) - array_position(items, v_item) + 1

@@ -3,7 +3,7 @@
 -- First what is bound to a service or a table of this database, then a mailbox of ours, then the send connector whose
 -- address space fits best. An unknown address in a domain of which we know all recipients does not exist.
 
-create type parley_mail._p_route as (lane text, retry_policy text, status text, reason text);
+create type parley_mail._p_route as (lane text, status text, reason text);
 
 comment on type parley_mail._p_route is 'Where a recipient goes next; or, where status is set, why nowhere.';
 
@@ -42,7 +42,6 @@ begin
     return v_route;
   elsif store is not null then
     v_route.lane := 'MAILBOX/' || store || '/-';
-    v_route.retry_policy := 'mail_store';
     return v_route;
   end if;
   select a.type into v_type
@@ -55,7 +54,7 @@ begin
     v_route.reason := 'RESOLVER.ADR.ExRecipNotFound; not found';
     return v_route;
   end if;
-  select s.connector, s.delivery_type, s.next_hop, s.retry_policy, s.max_message_size < size as is_too_large
+  select s.connector, s.delivery_kind, s.next_hop, s.max_message_size < size as is_too_large
   into v_space
   from parley_mail._p_address_space as s
   where s.type = 'SMTP' and (s.pattern = any (v_patterns) or (s.pattern = '--' and v_type is not null))
@@ -67,12 +66,9 @@ begin
   elsif v_space.is_too_large then
     v_route.status := '5.3.4';
     v_route.reason := 'ROUTING.SizeLimit; message too large for every way to this recipient';
-  elsif v_space.delivery_type = 'DnsConnectorDelivery' then
-    v_route.lane := format('DNS/%s/%s', v_space.connector, v_domain);
   else
-    v_route.lane := format('SMART_HOST/%s/%s', v_space.connector, v_space.next_hop);
+    v_route.lane := concat_ws('/', v_space.delivery_kind, v_space.connector, coalesce(v_space.next_hop, v_domain));
   end if;
-  v_route.retry_policy := v_space.retry_policy;
   return v_route;
 end
 $$;

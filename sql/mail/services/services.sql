@@ -235,7 +235,8 @@ begin
     return null;
   end if;
   begin
-    perform parley_mail._p_deliver_to_binding(split_part(item.lane, '/', 2), item.subject, v_addresses, parsed);
+    perform parley_mail._p_deliver_to_binding(p.connector, item.subject, v_addresses, parsed)
+    from parley_mail._p_parts_of_lane(item.lane) as p;
   exception
     -- A deadlock may be about what this transaction has locked before: it has to begin anew. Code of others, such as a
     -- trigger, raises whatever it likes.

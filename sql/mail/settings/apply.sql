@@ -129,6 +129,13 @@ begin
         )), '[]')
         from parley_mail._p_daemon as d
       ),
+      'kinds', (
+        select jsonb_object_agg(k.kind, jsonb_build_object(
+          'object_kind', k.object_kind, 'next_hop_is_domain', k.next_hop_is_domain
+        ))
+        from parley_mail._p_delivery_kind as k
+        where k.object_kind is not null
+      ),
       'objects', (
         select coalesce(jsonb_object_agg(k.kind, k.objects), '{}')
         from (
@@ -163,8 +170,8 @@ $$;
 
 comment on function parley_mail._p_configuration(parley.caller) is
 'Gives the whole configuration for a daemon: {"version", "ranges": [{connector, binding, low, high}], "nodes": [{name,
-host, listeners}], "objects": {kind: {name: settings}}} with defaults and secrets, and without the directory, which is
-asked address by address.
+host, listeners}], "kinds": {kind of delivery: {object_kind, next_hop_is_domain}}, "objects": {kind: {name: settings}}}
+with defaults and secrets, and without the directory, which is asked address by address.
 Errors: PM001 the caller does not hold SERVE, PM005 there is none.';
 
 create function parley_mail._p_objects(caller parley.caller default parley.current_caller())

@@ -27,10 +27,15 @@ begin
         'Write {"pattern": "example.com", "cost": 10}: a domain, *.domain, * or --, and a cost from 1 to 100.');
     end if;
   end loop;
-  if settings ->> 'routing' = 'SMART_HOST' and not exists (
+  if exists (
+    select
+    from parley_mail._p_delivery_kind as k
+    where k.kind = settings ->> 'routing' and not k.next_hop_is_domain
+  ) and not exists (
     select from jsonb_array_elements(settings -> 'smart_hosts') as h (v) where h.v ->> 'host' <> ''
   ) then
-    found := parley_mail._p_contradicts('send connector', name, 'itself', 'routing is SMART_HOST, and there is none.',
+    found := parley_mail._p_contradicts('send connector', name, 'itself',
+      format('routing is %s, and there is none.', settings ->> 'routing'),
       'Give smart_hosts, such as [{"host": "relay.example"}].');
   end if;
   found := parley_mail._p_check_certificate('send connector', name, settings);
@@ -79,7 +84,11 @@ begin
   from unnest(array[
     'routing', 'smart_hosts', 'port', 'dns_servers', 'authentication', 'tls', 'implicit_tls', 'tls_domain', 'mta_sts',
     -- By DNS the hosts are those of the domains.
-    case when v_after ->> 'routing' = 'DNS' then 'address_spaces' end
+    (
+      select 'address_spaces'
+      from parley_mail._p_delivery_kind as k
+      where k.kind = v_after ->> 'routing' and k.next_hop_is_domain
+    )
   ]) as w (setting)
   where v_before -> w.setting is distinct from v_after -> w.setting;
   if v_changed is not null then

@@ -50,15 +50,14 @@ create table parley_mail._p_address_space (
   cost integer not null,
   hops integer not null,
   max_message_size bigint not null,
-  delivery_type text not null,
+  delivery_kind text not null,
   next_hop text,
-  retry_policy text,
   primary key (connector, ordinal)
 );
 
 comment on table parley_mail._p_address_space is
-'Address spaces of send connectors that are enabled; cost is that of the space and of the connector. next_hop is null
-where it is the domain of the recipient.';
+'Address spaces of send connectors that are enabled; cost is that of the space and of the connector. delivery_kind: the
+setting routing; next_hop is null where it is the domain of the recipient.';
 
 create index _p_address_space_pattern on parley_mail._p_address_space (pattern);
 
@@ -167,19 +166,19 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   insert into parley_mail._p_address_space (
-    connector, ordinal, type, pattern, cost, hops, max_message_size, delivery_type, next_hop, retry_policy
+    connector, ordinal, type, pattern, cost, hops, max_message_size, delivery_kind, next_hop
   )
   select _p_derive_connector.name, s.n, upper(coalesce(s.v ->> 'type', 'SMTP') collate "C"),
     parley_mail._p_folded(s.v ->> 'pattern'),
     coalesce((s.v ->> 'cost')::integer, 1) + (settings ->> 'cost')::integer, (settings ->> 'hops')::integer,
     (settings ->> 'max_message_size')::bigint,
-    case settings ->> 'routing' when 'DNS' then 'DnsConnectorDelivery' else 'SmartHostConnectorDelivery' end,
-    case when settings ->> 'routing' <> 'DNS' then (
+    k.kind,
+    case when not k.next_hop_is_domain then (
       select string_agg(h.v ->> 'host' || coalesce(':' || (h.v ->> 'port'), ''), ',' order by h.n)
       from jsonb_array_elements(settings -> 'smart_hosts') with ordinality as h (v, n)
-    ) end,
-    settings ->> 'retry_policy'
+    ) end
   from jsonb_array_elements(settings -> 'address_spaces') with ordinality as s (v, n)
+  join parley_mail._p_delivery_kind as k on k.kind = settings ->> 'routing'
   where (settings ->> 'enabled')::boolean;
 end
 $$;

@@ -45,7 +45,7 @@ comment on function parley_mail._p_effective(text, jsonb) is
 'Gives all settings of an object without its secrets: what was set, else the default.';
 
 create function parley_mail._p_object_name(kind text, name text) returns text
-language plpgsql immutable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
@@ -66,8 +66,10 @@ begin
     return 'organization';
   elsif coalesce(length(name), 0) not between 1 and 128 or name ~ '[[:cntrl:]]' then
     found := parley_mail._p_raise('name', kind, coalesce(left(name, 200), 'null'), 'a text of 1 to 128 characters');
-  elsif kind in ('send connector', 'mailbox store', 'service binding') and strpos(name, '/') > 0 then
-    -- It stands in the names of queues, KIND/CONNECTOR/NAME.
+  elsif strpos(name, '/') > 0 and exists (
+    select from parley_mail._p_delivery_kind as k where k.object_kind = _p_object_name.kind
+  ) then
+    -- It stands in the names of queues, KIND/CONNECTOR/NEXT_HOP.
     found := parley_mail._p_raise('name', kind, left(name, 200), 'a text without "/"');
   end if;
   return name;

@@ -12,16 +12,11 @@ begin
   end if;
   return query
   with lane as (
-    select l.lane, l.status, w.items, w.incoming_rate, w.outgoing_rate,
-      case
-        when split_part(l.lane, '/', 1) in ('DNS', 'SMART_HOST') then 'Remote'
-        when split_part(l.lane, '/', 1) = 'MAILBOX' then 'Mailbox'
-        when split_part(l.lane, '/', 1) in ('UNREACHABLE', 'POISON')
-          then initcap(split_part(l.lane, '/', 1) collate "C")
-        else 'Non-Smtp'
-      end as kind
+    select l.lane, l.status, w.items, w.incoming_rate, w.outgoing_rate, k.counter as kind
     from parley_store.lanes as l
     join parley_store.lane_counts as w using (lane_id)
+    cross join parley_mail._p_parts_of_lane(l.lane) as p
+    join parley_mail._p_delivery_kind as k on k.kind = p.kind
     where l.system in ('mail', 'mail_service')
   )
 

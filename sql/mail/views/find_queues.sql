@@ -1,16 +1,17 @@
 -- Which queues: a list by filter and page (spec mail 17).
 
 create function parley_mail._p_queue_properties() returns jsonb
-language sql immutable
+language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select '{"queue": "text",
-    "delivery_type": ["DNS", "SMART_HOST", "MAILBOX", "SERVICE", "SUBMISSION", "UNREACHABLE", "POISON"],
-    "connector": "text", "next_hop": "text", "status": ["ACTIVE", "CONNECTING", "READY", "RETRY", "SUSPENDED"],
+  select '{"queue": "text", "connector": "text", "next_hop": "text",
+    "status": ["ACTIVE", "CONNECTING", "READY", "RETRY", "SUSPENDED"],
     "messages": "number", "deferred": "number", "next_retry_at": "time", "failing_since": "time", "failures": "number",
     "last_error": "text", "suspended_for": "text", "oldest_at": "time", "bytes": "size", "high": "number",
     "normal": "number", "low": "number", "incoming_rate": "number", "outgoing_rate": "number", "velocity": "number",
     "connections": "number", "max_connections": "number", "succeeded_at": "time"}'::jsonb
+    || jsonb_build_object('delivery_type', jsonb_agg(k.kind order by k.ordinal))
+  from parley_mail._p_delivery_kind as k
 $$;
 
 comment on function parley_mail._p_queue_properties() is

@@ -173,12 +173,7 @@ begin
     from jsonb_each(filter) as f
     where jsonb_typeof(f.value) <> 'object'
   );
-  v_filter.queue := parley_mail._p_like(
-    case upper((filter ->> 'queue') collate "C")
-      when 'SUBMISSION' then 'SUBMISSION/-/-' when 'POISON' then 'POISON/-/-' when 'UNREACHABLE' then 'UNREACHABLE/-/-'
-      else filter ->> 'queue'
-    end
-  );
+  v_filter.queue := parley_mail._p_like(parley_mail._p_queue_named(filter ->> 'queue'));
   v_filter.sender := parley_mail._p_like(filter ->> 'sender');
   v_filter.recipient := parley_mail._p_like(filter ->> 'recipient');
   v_filter.subject := parley_mail._p_like(filter ->> 'subject');
