@@ -130,6 +130,7 @@ func Check(files []File) []Violation {
 	}
 	found = append(found, checkErrors(files)...)
 	found = append(found, checkPlaces(files)...)
+	found = append(found, checkKinds(files)...)
 	return append(found, checkLayers(files)...)
 }
 

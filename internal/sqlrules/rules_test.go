@@ -262,3 +262,30 @@ func check(file, text string) []sqlrules.Violation {
 	}
 	return sqlrules.Check([]sqlrules.File{sqlrules.Parse(file, text)})
 }
+
+func TestRulesRefuseTheKindOfADeliveryElsewhere(t *testing.T) {
+	t.Parallel()
+	kinds := sqlrules.Parse("mail/base/delivery_kinds.sql",
+		"-- Head.\ninsert into parley_mail._p_delivery_kind (kind, system)\nvalues\n  ('DNS', 'mail'),\n  ('SMART_HOST', 'mail'), ('POISON', 'mail');\n")
+	for body, want := range map[string]int{
+		"perform 1 where lane like 'DNS/%';":                      1,
+		"perform 1 where lane ~ '^(POISON|SMART_HOST)/';":         1,
+		"perform 1 where kind = 'SMART_HOST';":                    1,
+		"lane := format('DNS/%s/%s', a, b);":                      1,
+		"kind := split_part(l.lane, '/', 1);":                     1,
+		"kind := split_part(q.queue, '/', 1);":                    1,
+		"perform 1 where lane = 'POISON/-/-';":                    0,
+		"perform 'resume_queue(''POISON/-/-'') or a host of DNS'": 0,
+		"perform 1 where lane like 'HIS_DNS/%';":                  0,
+		"kind := split_part(w.lane, ' ', 1);":                     0,
+		"name := split_part(address, '/', 1);":                    0,
+	} {
+		for file, allowed := range map[string]bool{"mail/queues/take.sql": false, "store/work/take.sql": true} {
+			take := sqlrules.Parse(file, "-- Head.\n"+fn("parley_mail._p_take", body)+"\ncomment on view parley_mail.v is 'DNS/%';\n")
+			found := slices.DeleteFunc(sqlrules.Check([]sqlrules.File{kinds, take}), func(v sqlrules.Violation) bool { return v.Rule != "kind of delivery" })
+			if len(found) != want && !allowed || allowed && len(found) > 0 {
+				t.Errorf("%s in %s: got %v, want %d violations", body, file, found, want)
+			}
+		}
+	}
+}
