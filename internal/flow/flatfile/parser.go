@@ -250,7 +250,7 @@ func (p *parser) part(g *group, index int, s *state) bool {
 			continue
 		}
 		p.restore(m, s)
-		if s.streams && p.recovers(pt, s) && !p.restMatches(g, index+1, s) {
+		if s.streams && p.recovers(pt, s) && !p.atEnd() && !p.restMatches(g, index+1, s) {
 			if !p.passOver(p.fault(), s, m.pos) {
 				return false
 			}

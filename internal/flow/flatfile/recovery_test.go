@@ -150,3 +150,27 @@ func TestAnInfixRootIsBrokenUpOnlyWhereTheSchemaSaysSo(t *testing.T) {
 		t.Errorf("they are written as %q, %v", out, err)
 	}
 }
+
+// The start tag of a message is written with its first record: where that one is bad, it is written with the next.
+func TestARecordWithABadValueIsLeftOutWhereverItStands(t *testing.T) {
+	t.Parallel()
+	s := compiled(t, lines, flatfile.Settings{})
+	good, bad := "1;a;2026-11-28\r\n", "x;b;2026-11-28\r\n"
+	for _, file := range []string{bad + good + good, good + bad + good, good + good + bad, bad + bad + good} {
+		settings := flatfile.ReadSettings{Recover: interchange.Records, Validate: true}
+		c, summary, err := disassembled(t, s, file, settings)
+		if err != nil || summary.Messages != 1 || len(c.bad) != strings.Count(file, bad) {
+			t.Errorf("%q: %+v, %v", file, summary, err)
+			continue
+		}
+		for _, b := range c.bad {
+			if string(b.Raw) != bad {
+				t.Errorf("%q: the bad record is %q", file, b.Raw)
+			}
+		}
+		whole, _, err := disassembled(t, s, strings.ReplaceAll(file, bad, ""), settings)
+		if err != nil || c.messages[0] != whole.messages[0] {
+			t.Errorf("%q is\n%s\nand not\n%s, %v", file, c.messages[0], whole.messages[0], err)
+		}
+	}
+}

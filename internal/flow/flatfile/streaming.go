@@ -7,7 +7,7 @@ import (
 
 // giveOut writes the part that was just read of a record that streams, and forgets it. It reports whether reading goes on.
 func (p *parser) giveOut(pt *part, s *state, from int) bool {
-	written := len(p.out.buf)
+	written, opens := len(p.out.buf), p.writtenOpens()
 	err := p.flush(s.node)
 	if err == nil {
 		p.forget()
@@ -17,6 +17,9 @@ func (p *parser) giveOut(pt *part, s *state, from int) bool {
 	switch {
 	case isFault && p.recovers(pt, s):
 		p.out.buf = p.out.buf[:written]
+		for i := opens; i < len(p.opens); i++ {
+			p.opens[i].isWritten = false // their start tags were taken back with the record
+		}
 		p.drop(s.node)
 		f.End = p.byteOf(p.pos)
 		if err := p.bad(interchange.Bad{Fault: f, From: p.byteOf(from), To: f.End, Raw: p.buf[from:p.pos]}); err != nil {
@@ -64,6 +67,15 @@ func (p *parser) flush(node int32) error {
 		return p.out.spill()
 	}
 	return nil
+}
+
+// writtenOpens counts the open records whose start tags are written: the outer ones.
+func (p *parser) writtenOpens() int {
+	n := 0
+	for n < len(p.opens) && p.opens[n].isWritten {
+		n++
+	}
+	return n
 }
 
 // writeOpens writes the start tags that wait.
@@ -132,10 +144,10 @@ func (p *parser) closeOpen() error {
 	return nil
 }
 
-// recovers reports whether a bad occurrence of a part is passed over and the record goes on.
+// recovers reports whether a bad occurrence of a part can be passed over, so that the record goes on.
 func (p *parser) recovers(pt *part, s *state) bool {
 	return p.settings.Recover == interchange.Records && s.streams && pt.max != 1 &&
-		s.definition.delimiter != nil && p.bad != nil && !p.atEnd()
+		s.definition.delimiter != nil && p.bad != nil
 }
 
 // restMatches reports whether what follows a part stands here, in the record or behind it.

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"fmt"
 	"io"
 
 	"github.com/parley-broker/parley/internal/flow/pipeline"
@@ -9,28 +10,35 @@ import (
 
 // sink takes the messages of an input out of the pipeline.
 type sink struct {
-	ctx     context.Context //nolint:containedctx // that of the call of Run, which lasts as long as the sink
-	take    *take
-	into    *processed
-	current *bodyWriter
+	ctx  context.Context //nolint:containedctx // that of the call of Run, which lasts as long as the sink
+	take *take
+	into *processed
+	open map[int64]*bodyWriter // by number: a bad record may come while the message around it is written
 }
 
 var _ pipeline.Sink = (*sink)(nil)
 
-// Begin begins a message.
-func (s *sink) Begin(int64) (io.Writer, error) {
-	s.current = &bodyWriter{ctx: s.ctx, host: s.take.in.host}
-	return s.current, nil
+// Begin begins a message, or begins one anew that turned out to be bad.
+func (s *sink) Begin(number int64) (io.Writer, error) {
+	if s.open == nil {
+		s.open = map[int64]*bodyWriter{}
+	}
+	w := &bodyWriter{ctx: s.ctx, host: s.take.in.host}
+	s.open[number] = w
+	return w, nil
 }
 
 // End ends a good message.
 func (s *sink) End(m pipeline.Message) error { return s.end(m, nil) }
 
-// Bad ends a message that is bad, or keeps a part of the input that was none.
+// Bad ends a message that is bad. A part of the input comes in place of whatever was written of it.
 func (s *sink) Bad(m pipeline.Message, raw []byte, failure error) error {
-	if s.current == nil {
-		s.current = &bodyWriter{ctx: s.ctx, host: s.take.in.host}
-		if _, err := s.current.Write(raw); err != nil {
+	if raw != nil {
+		w, err := s.Begin(m.Number)
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(raw); err != nil {
 			return err
 		}
 	}
@@ -42,13 +50,14 @@ func (s *sink) end(m pipeline.Message, failure error) error {
 	if failure != nil {
 		d.fail(failure)
 	}
-	if s.current == nil {
-		s.current = &bodyWriter{ctx: s.ctx, host: s.take.in.host}
+	written, isOpen := s.open[m.Number]
+	if !isOpen {
+		return fmt.Errorf("the pipeline ends message %d, which it has not begun", m.Number)
 	}
-	if err := s.current.finish(&d); err != nil {
+	delete(s.open, m.Number)
+	if err := written.finish(&d); err != nil {
 		return err
 	}
-	s.current = nil
 	s.take.add(s.into, d)
 	if s.take.messages < spillMessages && s.take.bytes < spillBytes {
 		return nil

@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -230,4 +231,23 @@ func TestXMLIsHeldAgainstTheSchemaOfItsType(t *testing.T) {
 		"validate": [{"component": "xml-validator", "settings": {"documents": ["urn:file#File"]}}]}`)
 	_, err = run(t, only, body(order))
 	requireFailure(t, err, "receive.validate", "not valid here")
+}
+
+func TestABadRecordComesWhileTheMessageAroundItIsWritten(t *testing.T) {
+	t.Parallel()
+	var file strings.Builder
+	for i := range 20_000 {
+		mark := ""
+		if i%5000 == 4999 {
+			mark = "x"
+		}
+		fmt.Fprintf(&file, "%s%d;name\n", mark, i)
+	}
+	p := receive(t, `{"disassemble": [{"component": "flat-file-disassembler", "settings":
+		{"document": "urn:file#File", "validate": true, "recover_records": true}}]}`)
+	c, err := run(t, p, body(file.String()))
+	if err != nil || len(c.good) != 1 || len(c.bad) != 4 || strings.Count(c.good[0].body, "<Line>") != 19_996 {
+		t.Fatalf("%d good, %d bad, %v", len(c.good), len(c.bad), err)
+	}
+	requireBad(t, c, 3, "x19999;name\n", "receive.record", "x19999")
 }
