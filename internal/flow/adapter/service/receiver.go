@@ -1,0 +1,142 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/backoff"
+	"github.com/parley-broker/parley/internal/flow/adapter"
+)
+
+// throttlePoll is how often a location asks whether intake is throttled.
+const throttlePoll = time.Second
+
+// receiver takes in the messages of a service, or of a simple queue.
+type receiver struct {
+	adapter.Endpoint
+
+	at       place
+	settings receiveSettings
+}
+
+func newReceiver(e adapter.Endpoint) (adapter.Receiver, error) {
+	at, settings, problems := readReceive(e.Address, e.Settings)
+	if err := firstProblem(problems); err != nil {
+		return nil, err
+	}
+	return &receiver{Endpoint: e, at: at, settings: settings}, nil
+}
+
+// Run takes in until ctx ends. While intake is throttled nothing is received: messages stay in their queue.
+func (r *receiver) Run(ctx context.Context, in adapter.Intake) error {
+	queue := r.at.name
+	if !r.at.isSimple {
+		var err error
+		if queue, err = r.queue(ctx); err != nil {
+			return ended(ctx, err)
+		}
+	}
+	for {
+		if err := in.Await(ctx); err != nil {
+			return ended(ctx, err)
+		}
+		consuming, stop := context.WithCancel(ctx)
+		watched := make(chan struct{})
+		go func() {
+			defer close(watched)
+			defer stop()
+			for !in.Throttled() && backoff.Wait(consuming, throttlePoll) == nil {
+			}
+		}()
+		err := r.consume(consuming, queue, in)
+		stop()
+		<-watched
+		if err != nil || ctx.Err() != nil {
+			return ended(ctx, err)
+		}
+	}
+}
+
+// ended gives no error when ctx has ended: then the error says that.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// queue gives the queue of the service, which has to be its alone: RECEIVE takes the messages of all services of a queue.
+func (r *receiver) queue(ctx context.Context) (string, error) {
+	var queue string
+	var services int
+	err := r.Pool.QueryRow(ctx, `
+		select q.name, (select pg_catalog.count(*) from parley.services as o where o.service_queue_id = s.service_queue_id)
+		from parley.services as s
+		join parley.service_queues as q on q.object_id = s.service_queue_id
+		where s.name = $1`, r.at.name).Scan(&queue, &services)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return "", fmt.Errorf("there is no service %q that the role of the host sees: create it, or grant the role VIEW DEFINITION on it, "+
+			"and RECEIVE on its queue", r.at.name)
+	case err != nil:
+		return "", fmt.Errorf("find the queue of service %q: %w", r.at.name, err)
+	case services > 1:
+		return "", fmt.Errorf("the queue %s has %d services, whose messages would all be taken: give service %q a queue of its own",
+			queue, services, r.at.name)
+	}
+	return queue, nil
+}
+
+// consume receives until ctx ends.
+func (r *receiver) consume(ctx context.Context, queue string, in adapter.Intake) error {
+	if r.at.isSimple {
+		consumer := parley.SimpleConsumer{
+			Pool: r.Pool, Queue: queue, Count: r.settings.BatchSize, Readers: r.settings.Readers, Logger: r.Logger,
+			PollInterval: time.Duration(r.settings.PollInterval),
+			Handler: func(ctx context.Context, tx pgx.Tx, messages []parley.TakenMessage) error {
+				return publish(ctx, tx, in, r.takenInputs(messages))
+			},
+		}
+		return consumer.Run(ctx)
+	}
+	consumer := parley.Consumer{
+		Pool: r.Pool, Queue: queue, Top: r.settings.BatchSize, Groups: r.settings.Groups, Readers: r.settings.Readers, Logger: r.Logger,
+		PollInterval: time.Duration(r.settings.PollInterval), HandleSystemMessages: r.settings.SystemMessages == "publish",
+		Handler: func(ctx context.Context, tx pgx.Tx, messages []parley.Message) error {
+			if err := publish(ctx, tx, in, r.receivedInputs(messages)); err != nil {
+				return err
+			}
+			return endConversations(ctx, tx, messages)
+		},
+	}
+	return consumer.Run(ctx)
+}
+
+// publish publishes inputs in the transaction that has received them. A bad input is suspended, and no error of the queue.
+func publish(ctx context.Context, tx pgx.Tx, in adapter.Intake, inputs []adapter.Input) error {
+	if len(inputs) == 0 {
+		return nil
+	}
+	_, err := in.TakeIn(ctx, tx, inputs)
+	return err
+}
+
+// endConversations ends this side of conversations that the far side has ended, of which the messages say so.
+func endConversations(ctx context.Context, tx pgx.Tx, messages []parley.Message) error {
+	isEnded := map[parley.UUID]bool{}
+	for _, m := range messages {
+		if !m.IsEndDialog() && !m.IsError() || isEnded[m.ConversationHandle] {
+			continue
+		}
+		isEnded[m.ConversationHandle] = true
+		if err := parley.EndConversation(ctx, tx, m.ConversationHandle); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,397 @@
+package service_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/flow/adapter"
+	"github.com/parley-broker/parley/internal/flow/adapter/adaptertest"
+	"github.com/parley-broker/parley/internal/flow/adapter/service"
+	"github.com/parley-broker/parley/internal/logtest"
+	"github.com/parley-broker/parley/internal/sqltest"
+	"github.com/parley-broker/parley/parleytest"
+)
+
+// box is a host of tests whose messages are rows, written in the transaction that takes.
+type box struct {
+	adaptertest.Intake
+
+	mu     sync.Mutex
+	refuse func() error
+}
+
+func (b *box) TakeIn(ctx context.Context, tx adapter.Transaction, inputs []adapter.Input) ([]adapter.Result, error) {
+	results := make([]adapter.Result, len(inputs))
+	for i, input := range inputs {
+		properties, err := json.Marshal(map[string]any{"promoted": input.Promoted, "written": input.Written})
+		if err != nil {
+			return nil, err
+		}
+		_, err = tx.Exec(ctx, "insert into public.taken (type, body, properties) values ($1, $2, $3)", input.MessageType, string(input.Body), properties)
+		if err != nil {
+			return nil, err
+		}
+		results[i].Outcome = adapter.Published
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.refuse != nil {
+		return nil, b.refuse()
+	}
+	return results, nil
+}
+
+type world struct {
+	*sqltest.Broker
+
+	host *pgxpool.Pool // of a role that may do what is granted
+	role string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	b := sqltest.NewWorld(t)
+	w := &world{Broker: b, role: b.Role("host")}
+	b.Afterwards("drop owned by " + sqltest.Quote(w.role))
+	b.Exec("create table public.taken (n integer generated always as identity, type text, body text, properties jsonb)")
+	b.Exec("grant insert, select on public.taken to " + sqltest.Quote(w.role))
+	b.Exec("grant usage on schema parley to " + sqltest.Quote(w.role))
+	b.Exec("select parley.create_queue('simple', kind => 'SIMPLE')")
+	config := b.Pool.Config().Copy()
+	config.ConnConfig.RuntimeParams["role"] = w.role
+	var err error
+	if w.host, err = pgxpool.NewWithConfig(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.host.Close)
+	return w
+}
+
+func (w *world) endpoint(address, settings string) adapter.Endpoint {
+	return adapter.Endpoint{
+		Name: "Orders", Address: address, Settings: json.RawMessage(settings), Pool: w.host, Node: "one",
+		Logger: (&logtest.Log{}).Logger(slog.LevelDebug),
+	}
+}
+
+func (w *world) run(in adapter.Intake, address, settings string) (stop func() error) {
+	w.Helper()
+	receiver, err := service.Kind.NewReceiver(w.endpoint(address, settings))
+	if err != nil {
+		w.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(w.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- receiver.Run(ctx, in) }()
+	stop = sync.OnceValue(func() error {
+		cancel()
+		return parleytest.Receive(w.T, ended, "the end of the location")
+	})
+	w.Cleanup(func() { _ = stop() })
+	return stop
+}
+
+func (w *world) until(what string, query string, want int) {
+	w.Helper()
+	parleytest.Until(w.T, what, func() bool { return sqltest.Value[int](w.Session, query) == want })
+}
+
+func (w *world) require(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func TestMessagesOfAServiceAreTakenInTheirOrderAndTheConversationEnds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Exec("select parley.grant('RECEIVE', 'QUEUE', 'Answering', $1)", w.role)
+	w.Exec("select parley.grant('CONTROL', 'SERVICE', '//test/Answerer', $1)", w.role)
+	handle, err := parley.BeginDialog(t.Context(), w.Pool, "//test/Asker", "//test/Answerer", parley.OnContract("//test/Work"))
+	w.require(err)
+	for i := range 20 {
+		w.require(parley.Send(t.Context(), w.Pool, handle, sqltest.Request, fmt.Appendf(nil, "%d", i)))
+	}
+	w.require(parley.EndConversation(t.Context(), w.Pool, handle))
+	stop := w.run(&box{}, "//test/Answerer", `{"batch_size": 7, "message_types": {"//test/Request": "urn:o#Order"},
+		"promoted": {"ConversationHandle": "urn:p#Conversation"}}`)
+	w.until("all are taken", "select count(*)::integer from public.taken", 20)
+	w.until("both sides have ended", "select count(*)::integer from parley.conversation_endpoints where state <> 'CD'", 0)
+	w.require(stop())
+	if order := sqltest.Value[bool](w.Session, "select bool_and(body = (n - 1)::text and type = 'urn:o#Order') from public.taken"); !order {
+		t.Error("they were not taken in their order, or have no type")
+	}
+	var written map[string]map[string]any
+	w.require(json.Unmarshal([]byte(sqltest.Value[string](w.Session, "select properties::text from public.taken where n = 3")), &written))
+	facts := written["written"]
+	if facts["urn:parley:service#MessageTypeName"] != sqltest.Request || facts["urn:parley:service#SequenceNumber"] != 2.0 ||
+		facts["urn:parley:service#ConversationHandle"] == "" || facts["urn:parley:service#ConversationHandle"] != written["promoted"]["urn:p#Conversation"] {
+		t.Errorf("the properties are %v", written)
+	}
+}
+
+func TestAMessageStaysInItsQueueWhenPublishingFails(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Exec("select parley.grant('RECEIVE', 'QUEUE', 'simple', $1)", w.role)
+	for i := range 5 {
+		w.require(parley.Put(t.Context(), w.Pool, "simple", fmt.Appendf(nil, "%d", i), parley.WithKey("k")))
+	}
+	refusals := 0
+	in := &box{refuse: func() error { refusals++; return map[bool]error{true: errors.New("the box is away")}[refusals < 3] }}
+	stop := w.run(in, "queue:simple", `{"poll_interval": "50 milliseconds", "promoted": {"Key": "urn:p#Key"}}`)
+	w.until("all are taken", "select count(*)::integer from public.taken", 5)
+	w.require(stop())
+	got := sqltest.Value[string](w.Session, "select string_agg(body || (properties #>> '{promoted,urn:p#Key}'), ',' order by n) from public.taken")
+	if got != "0k,1k,2k,3k,4k" || refusals < 3 {
+		t.Errorf("taken are %s after %d refusals", got, refusals)
+	}
+}
+
+func TestNothingIsReceivedWhileIntakeIsThrottled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Exec("select parley.grant('RECEIVE', 'QUEUE', 'simple', $1)", w.role)
+	in := &box{}
+	stop := w.run(in, "queue:simple", `{"poll_interval": "50 milliseconds"}`)
+	w.require(parley.Put(t.Context(), w.Pool, "simple", []byte("1")))
+	w.until("one is taken", "select count(*)::integer from public.taken", 1)
+	in.Throttle(true)
+	parleytest.Until(t, "the consumer has gone", func() bool {
+		return sqltest.Value[int](w.Session, "select count(*)::integer from pg_stat_activity where datname = current_database() and query ilike 'listen%'") == 0
+	})
+	w.require(parley.Put(t.Context(), w.Pool, "simple", []byte("2")))
+	in.Throttle(false)
+	w.until("the other is taken", "select count(*)::integer from public.taken", 2)
+	w.require(stop())
+}
+
+func TestALocationTakesOnlyWhatIsItsOwn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Exec("select parley.grant('RECEIVE', 'QUEUE', 'Answering', $1)", w.role)
+	w.Exec("select parley.create_service('//test/Other', 'Answering')")
+	for address, want := range map[string]string{"//test/Answerer": "2 services", "//test/None": "no service"} {
+		w.Exec("select parley.grant('VIEW DEFINITION', 'SERVICE', '//test/Answerer', $1)", w.role)
+		w.Exec("select parley.grant('VIEW DEFINITION', 'SERVICE', '//test/Other', $1)", w.role)
+		receiver, err := service.Kind.NewReceiver(w.endpoint(address, "{}"))
+		w.require(err)
+		if err := receiver.Run(t.Context(), &box{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s gave %v", address, err)
+		}
+	}
+}
+
+func message(id int64, key, body string) *adapter.Message {
+	return &adapter.Message{
+		ID: id, Type: "urn:o#Order", OrderKey: key, Size: int64(len(body)),
+		Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(body)), nil },
+	}
+}
+
+// send sends messages in a transaction of the host that commits.
+func (w *world) send(address, settings string, messages ...*adapter.Message) []adapter.Delivery {
+	w.Helper()
+	made, err := service.Kind.NewSender(w.endpoint(address, settings))
+	w.require(err)
+	s := made.(adapter.TransactionSender)
+	tx, err := w.host.Begin(w.Context())
+	w.require(err)
+	defer func() { _ = tx.Rollback(context.WithoutCancel(w.Context())) }()
+	deliveries, err := s.SendIn(w.Context(), tx, messages)
+	w.require(err)
+	w.require(tx.Commit(w.Context()))
+	return deliveries
+}
+
+// owned lets the role of the host own the service that sends.
+func (w *world) owned() {
+	w.Helper()
+	w.Exec("select parley.grant('SEND', 'SERVICE', '//test/Answerer', $1)", w.role)
+	w.Exec("select parley.grant('RECEIVE', 'QUEUE', 'Asking', $1)", w.role)
+	w.Exec("select parley.grant('REFERENCES', 'CONTRACT', '//test/Work', $1)", w.role)
+	w.Exec("select parley.grant('VIEW DEFINITION', 'MESSAGE TYPE', t, $1) from unnest(array['//test/Request', '//test/Note']) as t", w.role)
+	w.Exec("select parley.alter_authorization('SERVICE', '//test/Asker', $1)", w.role)
+}
+
+func TestMessagesAreSentOnConversationsAsTheSettingSays(t *testing.T) {
+	t.Parallel()
+	for conversation, want := range map[string]int{"message": 6, "key": 2, "port": 1} {
+		t.Run(conversation, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.owned()
+			settings := `{"from_service": "//test/Asker", "contract": "//test/Work", "message_types": {"urn:o#Order": "//test/Request"}, "conversation": "` + conversation + `"}`
+			for round := range 2 {
+				for i, d := range w.send("//test/Answerer", settings, message(1, "a", fmt.Sprint(round, " 1")), message(2, "b", fmt.Sprint(round, " 2")),
+					message(3, "a", fmt.Sprint(round, " 3"))) {
+					if d.Err != nil {
+						t.Fatalf("message %d: %v", i, d.Err)
+					}
+				}
+			}
+			handles := map[parley.UUID][]string{}
+			for {
+				got, err := parley.Receive(t.Context(), w.Pool, "Answering")
+				w.require(err)
+				if len(got) == 0 {
+					break
+				}
+				for _, m := range got {
+					if m.MessageTypeName == sqltest.Request {
+						handles[m.ConversationHandle] = append(handles[m.ConversationHandle], string(m.MessageBody))
+					}
+				}
+			}
+			if len(handles) != want {
+				t.Errorf("they came on %d conversations: %v", len(handles), handles)
+			}
+			for _, bodies := range handles {
+				if !slicesSorted(bodies) {
+					t.Errorf("a conversation has %v", bodies)
+				}
+			}
+		})
+	}
+}
+
+func slicesSorted(bodies []string) bool {
+	for i := 1; i < len(bodies); i++ {
+		if bodies[i] < bodies[i-1] {
+			return false
+		}
+	}
+	return true
+}
+
+func TestAConversationThatTheFarSideHasEndedIsFollowedByAnother(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.owned()
+	const settings = `{"from_service": "//test/Asker", "contract": "//test/Work", "message_type": "//test/Request", "conversation": "port"}`
+	if d := w.send("//test/Answerer", settings, message(1, "", "1")); d[0].Err != nil {
+		t.Fatal(d[0].Err)
+	}
+	got, err := parley.Receive(t.Context(), w.Pool, "Answering")
+	w.require(err)
+	w.require(parley.EndConversation(t.Context(), w.Pool, got[0].ConversationHandle))
+	if d := w.send("//test/Answerer", settings, message(2, "", "2")); d[0].Err != nil {
+		t.Fatal(d[0].Err)
+	}
+	got, err = parley.Receive(t.Context(), w.Pool, "Answering")
+	w.require(err)
+	if len(got) != 1 || string(got[0].MessageBody) != "2" {
+		t.Errorf("received are %v", got)
+	}
+	if open := sqltest.Value[int](w.Session, "select count(*)::integer from parley.conversation_endpoints where is_initiator = 1 and state <> 'CD'"); open != 1 {
+		t.Errorf("%d conversations of the port are open", open)
+	}
+}
+
+func TestABadMessageUndoesNoOther(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.owned()
+	w.Exec("select parley.alter_message_type('//test/Request', 'WELL_FORMED_XML')")
+	w.Exec("select parley.alter_message_type('//test/Note', 'JSON')")
+	const settings = `{"from_service": "//test/Asker", "contract": "//test/Work", "message_type": "//test/Request", "conversation": "key",
+		"message_types": {"urn:n#Note": "//test/Note"}}`
+	note := message(4, "a", "no JSON")
+	note.Type = "urn:n#Note"
+	cause := &adapter.Failure{Code: "send.pipeline", Err: errors.New("record 5"), Permanent: true}
+	unread := message(5, "a", "")
+	unread.Open = func(context.Context) (io.ReadCloser, error) { return nil, cause }
+	for i, d := range w.send("//test/Answerer", settings, message(1, "a", "<a/>"), message(2, "a", "<a>"), message(3, "b", "<b/>"), note, unread) {
+		f, isFailure := errors.AsType[*adapter.Failure](d.Err)
+		switch {
+		case i == 0 || i == 2:
+			w.require(d.Err)
+		case !isFailure || !f.Permanent || f.Unreachable:
+			t.Errorf("message %d: %v", i, d.Err)
+		case i == 4 && f != cause:
+			t.Errorf("the failure of the pipeline is %v", f)
+		}
+	}
+	if sent := sqltest.Value[int](w.Session, "select count(*)::integer from parley.queue_contents('Answering')"); sent != 2 {
+		t.Errorf("%d messages were sent", sent)
+	}
+}
+
+func TestWhatIsNotThereHoldsThePort(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.owned()
+	for name, c := range map[string]struct{ address, settings string }{
+		"a queue":                 {"queue:none", `{}`},
+		"a queue without right":   {"queue:simple", `{}`},
+		"a service":               {"//test/None", `{"from_service": "//test/Asker"}`},
+		"a service that sends":    {"//test/Answerer", `{"from_service": "//test/None"}`},
+		"a contract":              {"//test/Answerer", `{"from_service": "//test/Asker", "contract": "//test/None"}`},
+		"a type that is not seen": {"//test/Answerer", `{"from_service": "//test/Asker", "message_type": "//test/Reply"}`},
+		"a type":                  {"//test/Answerer", `{"from_service": "//test/Asker", "message_type": "//test/None"}`},
+	} {
+		d := w.send(c.address, c.settings, message(1, "", "x"), message(2, "", "x"))
+		for _, one := range d {
+			if f, ok := errors.AsType[*adapter.Failure](one.Err); !ok || f.Permanent || !f.Unreachable {
+				t.Errorf("%s: the delivery has %v", name, one.Err)
+			}
+		}
+	}
+	other := `{"from_service": "//test/Answerer", "conversation": "port"}`
+	if d := w.send("//test/Asker", other, message(1, "", "x")); d[0].Err == nil || !strings.Contains(d[0].Err.Error(), "own service") {
+		t.Errorf("a service of somebody else gave %v", d[0].Err)
+	}
+}
+
+func TestMessagesArePutIntoASimpleQueueInTheirOrder(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Exec("select parley.grant('SEND', 'QUEUE', 'simple', $1)", w.role)
+	for _, d := range w.send("queue:simple", `{"priority": 7}`, message(1, "k", "1"), message(2, "", "2"), message(3, "k", "")) {
+		w.require(d.Err)
+	}
+	got, err := parley.Take(t.Context(), w.Pool, "simple", 10)
+	w.require(err)
+	if len(got) == 0 || got[0].Priority != 7 || *got[0].Key != "k" || string(got[0].Body) != "1" {
+		t.Errorf("taken are %+v", got)
+	}
+}
+
+func TestSettingsThatAreWrongAreRefusedBeforeTheyRun(t *testing.T) {
+	t.Parallel()
+	in, out := adapter.Receive, adapter.Send
+	for name, c := range map[string]struct {
+		direction         adapter.Direction
+		address, settings string
+		secrets           []string
+		path              string
+	}{
+		"no address":                 {in, "queue:", `{}`, nil, "address"},
+		"types of a simple queue":    {in, "queue:q", `{"message_types": {"a": "b"}}`, nil, "settings.message_types"},
+		"what no message says":       {in, "queue:q", `{"promoted": {"ConversationHandle": "urn:p#A"}}`, nil, "settings.promoted.ConversationHandle"},
+		"a property without a name":  {in, "s", `{"promoted": {"ServiceName": "A"}}`, nil, "settings.promoted.ServiceName"},
+		"system messages":            {in, "s", `{"system_messages": "drop"}`, nil, "settings.system_messages"},
+		"nobody who sends":           {out, "s", `{}`, nil, "settings.from_service"},
+		"a contract of simple queue": {out, "queue:q", `{"contract": "c"}`, nil, "settings.contract"},
+		"a priority of a service":    {out, "s", `{"from_service": "a", "priority": 3}`, nil, "settings.priority"},
+		"a secret":                   {out, "s", `{"from_service": "a"}`, []string{"token"}, "secrets.token"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			problems := service.Kind.Check(c.direction, c.address, json.RawMessage(c.settings), c.secrets)
+			if len(problems) != 1 || strings.Join(problems[0].Path, ".") != c.path || problems[0].Message == "" || problems[0].Remedy == "" {
+				t.Errorf("the problems are %+v, want one at %s", problems, c.path)
+			}
+		})
+	}
+}
