@@ -110,21 +110,25 @@ func (in *intake) observe(err error) {
 var errNotEverything = errors.New("the database did not say what became of all messages")
 
 // Take puts inputs through the pipeline and publishes what comes of them, in one transaction.
-func (in *intake) Take(ctx context.Context, inputs []adapter.Input) ([]adapter.Result, error) {
+func (in *intake) Take(ctx context.Context, inputs []adapter.Input) (results []adapter.Result, err error) {
 	if len(inputs) == 0 {
 		return nil, nil
 	}
 	t := newTake(in, nil, inputs)
 	defer t.abandon()
+	ctx, end := t.startReceive(ctx)
+	defer func() { end(err) }()
 	if err := t.process(ctx); err != nil {
 		return nil, err
 	}
+	endPublish := t.startPublish(ctx)
 	if t.tx != nil {
 		// It is committed whatever happens to the receiver meanwhile: only its end says what became of it.
-		if err := t.commit(context.WithoutCancel(ctx)); err != nil {
-			return nil, err
-		}
-	} else if err := in.committer.commit(t); err != nil {
+		err = t.commit(context.WithoutCancel(ctx))
+	} else {
+		err = in.committer.commit(t)
+	}
+	if endPublish(err); err != nil {
 		return nil, err
 	}
 	in.host.counts.took(t)
@@ -132,11 +136,13 @@ func (in *intake) Take(ctx context.Context, inputs []adapter.Input) ([]adapter.R
 }
 
 // TakeIn does the same in a transaction of the receiver.
-func (in *intake) TakeIn(ctx context.Context, tx adapter.Transaction, inputs []adapter.Input) ([]adapter.Result, error) {
+func (in *intake) TakeIn(ctx context.Context, tx adapter.Transaction, inputs []adapter.Input) (results []adapter.Result, err error) {
 	if len(inputs) == 0 {
 		return nil, nil
 	}
 	t := newTake(in, tx, inputs)
+	ctx, end := t.startReceive(ctx)
+	defer func() { end(err) }()
 	if err := t.process(ctx); err != nil {
 		return nil, err
 	}

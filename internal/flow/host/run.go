@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/parley-broker/parley/internal/backoff"
 	"github.com/parley-broker/parley/internal/flow/adapter"
@@ -92,14 +93,28 @@ func (r *run) send(ctx context.Context, batch []*flowstore.Claimed) {
 	if len(sendable) == 0 {
 		return
 	}
+	spans := make([]trace.Span, len(messages))
+	for i, m := range messages {
+		spans[i] = r.startSend(ctx, sendable[i], m)
+	}
 	began := time.Now()
 	if in, is := r.outlet.sender.(adapter.TransactionSender); is && in.InTransaction() {
 		r.sendIn(ctx, in, sendable, messages)
 		r.host.counts.outbound.observe(time.Since(began))
+		for _, span := range spans {
+			span.End()
+		}
 		return
 	}
 	deliveries := r.outlet.sender.Send(ctx, messages)
 	r.host.counts.outbound.observe(time.Since(began))
+	for i, span := range spans {
+		if i < len(deliveries) {
+			endSpan(span, deliveries[i].Err)
+		} else {
+			span.End()
+		}
+	}
 	r.observe(ctx, sendable, deliveries, false)
 }
 

@@ -54,6 +54,7 @@ type take struct {
 	inputs    []*processed
 	messages  int
 	bytes     int64
+	trace     string // the span of the call, for its messages; empty where nothing is traced
 	done      chan error
 }
 
@@ -151,6 +152,7 @@ func (d *draft) fail(failure error) {
 
 // add adds a draft to an input.
 func (t *take) add(p *processed, d draft) {
+	t.traced(&d)
 	p.drafts = append(p.drafts, d)
 	t.messages, t.bytes = t.messages+1, t.bytes+int64(len(d.body))
 }
