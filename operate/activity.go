@@ -64,6 +64,10 @@ type ConversationActivity struct {
 	LockedByOneOf    []int32     `json:"locked_by_one_of"`
 	LockedByPrepared *string     `json:"locked_by_prepared"` // name of the prepared transaction that holds it
 	Holder           *LockHolder `json:"holder"`             // the session of LockedBy, when it is still there
+	// ClaimedBy is the session that has claimed it to deliver messages of it to a web address, and for how long: no transaction holds
+	// it then. Both are nil when none has.
+	ClaimedBy      *string  `json:"claimed_by"`
+	ClaimedSeconds *float64 `json:"claimed_seconds"`
 }
 
 // LockHolder is the session that holds a group.
@@ -142,7 +146,8 @@ func readConversationActivity(ctx context.Context, db parley.DB, top int) ([]Con
 			a.waiting_messages, a.is_more, extract(epoch from clock_timestamp() - a.oldest_enqueue_time)::float8, a.is_locked, a.locked_by,
 			coalesce(a.locked_by_one_of, '{}'), a.locked_by_prepared, s.pid is not null, coalesce(s.usename::text, ''),
 			coalesce(s.application_name, ''), coalesce(s.state, ''),
-			coalesce(extract(epoch from clock_timestamp() - s.xact_start)::float8, 0), s.state is null
+			coalesce(extract(epoch from clock_timestamp() - s.xact_start)::float8, 0), s.state is null,
+			a.claimed_by, extract(epoch from clock_timestamp() - a.claimed_at)::float8
 		from parley.conversation_activity(top => $1) as a
 		left join pg_catalog.pg_stat_activity as s on s.pid = a.locked_by`, top)
 	if err != nil {
@@ -155,7 +160,7 @@ func readConversationActivity(ctx context.Context, db parley.DB, top int) ([]Con
 			&c.ConversationHandle, &c.ConversationGroupID, &c.Queue, &c.ServiceName, &c.FarService, &c.State,
 			&c.WaitingMessages, &c.IsMore, &c.OldestSeconds, &c.IsLocked, &c.LockedBy,
 			&c.LockedByOneOf, &c.LockedByPrepared, &isThere, &holder.Role, &holder.ApplicationName, &holder.State, &holder.TransactionSeconds,
-			&holder.IsHidden,
+			&holder.IsHidden, &c.ClaimedBy, &c.ClaimedSeconds,
 		)
 		if isThere {
 			c.Holder = &holder

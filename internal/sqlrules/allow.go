@@ -152,6 +152,7 @@ var withinReach = map[string]string{
 	"parley._p_set_aside_messages(parley.caller)":                      asksTheCaller,
 	"parley._p_delayed_messages(parley.caller)":                        asksTheCaller,
 	"parley._p_failing_messages(parley.caller)":                        asksTheCaller,
+	"parley._p_delivery_claims(parley.caller)":                         asksTheCaller,
 	"parley._p_queue_quotas(parley.caller)":                            asksTheCaller,
 	"parley._p_performance_counters(parley.caller)":                    asksTheCaller,
 	"parley._p_sees_definition(integer,parley.caller)":                 asksTheCaller,

@@ -38,6 +38,9 @@ const walkScene = `
 	from parley._p_queue as q
 	join parley._p_message as m on parley._p_owner_of_lane(m.lane) = q.queue_id and m.position <> 1024
 	where q.name = 'Jobs';
+	insert into parley._p_message_claim (queue_id, position, claim, claimed_by, claimed_at, leased_until)
+	select f.queue_id, max(f.position), gen_random_uuid(), 'TOPSECRET 9', now(), now() + interval '1 hour'
+	from parley._p_message_failure as f group by f.queue_id;
 `
 
 // literals are arguments by name; what is not here is made from its type.

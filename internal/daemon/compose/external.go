@@ -40,7 +40,7 @@ func (e *External) validate(databases int) (err error) {
 
 // externalStarters are the starters of one database.
 type externalStarters struct {
-	pool    *pgxpool.Pool // of the webhooks, each of which holds a connection while it delivers
+	pool    *pgxpool.Pool // of the webhooks
 	webhook *webhook.Starter
 	byKind  map[string]activation.Starter
 }
@@ -65,7 +65,7 @@ func (e *External) open(
 	if e.ProgramDSN != "" {
 		programs.DSN = e.ProgramDSN
 	}
-	x := &externalStarters{pool: deliveries, webhook: webhook.NewStarter(deliveries, e.webhook, secrets, logger)}
+	x := &externalStarters{pool: deliveries, webhook: webhook.NewStarter(deliveries, int(e.WebhookSessions), e.webhook, secrets, logger)}
 	x.byKind = map[string]activation.Starter{
 		activation.KindProgram: programs,
 		activation.KindWebhook: x.webhook,

@@ -298,11 +298,19 @@ declare
   v_activation parley._p_external_activation := parley._p_existing_external_activation(v_caller, queue, null);
 begin
   delete from parley._p_external_activation as a where a.queue_id = v_activation.queue_id;
+  -- Its readers need not ask for claims any more, unless a delivery is under way.
+  update parley._p_queue as q
+  set has_deliveries = false
+  where q.queue_id = v_activation.queue_id
+    and q.has_deliveries
+    and not exists (select from parley._p_delivery_claim as c where c.queue_id = q.queue_id)
+    and not exists (select from parley._p_message_claim as c where c.queue_id = q.queue_id);
 end
 $$;
 
 comment on function parley.drop_external_activation(text, parley.caller) is
-'Removes the external activation of a queue. Nothing new is started; what runs already leaves when it finds nothing.
+'Removes the external activation of a queue. Nothing new is started; what runs already leaves when it finds nothing. A
+request to a web address that is under way is finished, and what became of it recorded.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name, 9663 system object, 15151 there is none.
 Source: spec 5.5.';
 

@@ -2,21 +2,24 @@
 -- webhook, before it receives them.
 --
 -- A failed delivery must not count as a poison message, and must not hold up other conversations. So a message is shown
--- first (next_delivery), with its group locked to the end of the transaction, and received only when it was accepted
--- (finish_delivery). A refusal leaves no trace on the message; its record (fail_delivery) is written in a transaction
--- of its own. A conversation that failed is passed over until its time comes, which keeps its order; the others go on.
+-- first (next_delivery), with its group claimed, and received only when it was accepted (finish_delivery), in another
+-- transaction: none is open while somebody waits for the network. activation/delivery_claims.sql has the claims. A
+-- refusal leaves no trace on the message; fail_delivery records it. A conversation that failed is passed over until its
+-- time comes, which keeps its order; the others go on. Without a claim the lock of the group alone holds it, to the end
+-- of the transaction.
 --
 -- Invariants, and what keeps each:
---   nobody else receives from a group meanwhile   the lock on its row, as in RECEIVE
+--   nobody else receives from a group meanwhile   its claim; or the lock on its row, as in RECEIVE
 --   what is received is what was delivered   finish_delivery compares positions: a sender may have
 --     committed in front of them
 --   a second delivery can be recognized   message_id is made of endpoint and position, and so the same at each attempt
--- Lock order: the group's row, then its messages (docs/internals/lock-order.md). Rows of _p_delivery_failure are
--- locked alone. Which conversations are next, and what that costs: activation/find_deliveries.sql.
+-- Lock order: the group's row, its claim, then its messages (docs/internals/lock-order.md). Rows of
+-- _p_delivery_failure are locked alone. Which conversations are next, and what that costs:
+-- activation/find_deliveries.sql.
 
 create function parley.next_delivery(
-  queue text, top integer default 1, groups integer default 1,
-  caller parley.caller default parley.current_caller()
+  queue text, top integer default 1, groups integer default 1, claim uuid default null,
+  lease_ms integer default 30000, caller parley.caller default parley.current_caller()
 ) returns setof parley.received_message
 language plpgsql security definer rows 1
 set search_path = pg_catalog, pg_temp
@@ -28,24 +31,21 @@ declare
   v_caller oid := parley._p_caller(caller);
   v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
   v_priority integer;
-  v_idle_ms integer;
   v_found record;
+  v_group_id bigint;
   v_more record;
   v_count integer;
   v_has_shown boolean;
+  v_tries integer := 0;
 begin
   found := parley._p_require_top(top);
   found := parley._p_require_groups(groups, false);
+  found := parley._p_require_range('lease_ms', lease_ms, 1, 3600000);
   if not v_queue.is_receive_enabled or parley._p_is_poisoned(v_queue.queue_id) then
     found := parley._p_raise_disabled(v_queue.queue_id);
   elsif v_queue.readers_paused_at is not null or top = 0 then
     return;
   end if;
-  -- The session is idle while the request is under way; a daemon that has vanished must not hold the group for ever.
-  select a.timeout_ms + 60000 into v_idle_ms
-  from parley._p_external_activation as a
-  where a.queue_id = v_queue.queue_id;
-  perform set_config('idle_in_transaction_session_timeout', coalesce(v_idle_ms, 660000)::text, true);
   for v_priority in select p.n from generate_series(10, 1, -1) as p (n) where v_queue.priorities & (1 << p.n) > 0 loop
     loop
       v_found := parley._p_lock_delivery(v_queue, v_priority);
@@ -61,34 +61,47 @@ begin
       v_count := cardinality(v_more.endpoints);
       v_has_shown := false;
       for v_place in 0 .. v_count loop
+        v_group_id := case v_place when 0 then v_found.group_id else v_more.groups[v_place] end;
+        continue when claim is not null
+          and not parley._p_claim_group(v_caller, v_queue, v_group_id, claim, lease_ms * interval '1 ms');
         return query
         select *
         from parley._p_deliverable(
-          case v_place when 0 then v_found.endpoint_id else v_more.endpoints[v_place] end,
-          case v_place when 0 then v_found.group_id else v_more.groups[v_place] end,
+          case v_place when 0 then v_found.endpoint_id else v_more.endpoints[v_place] end, v_group_id,
           top / (1 + v_count)
         );
-        v_has_shown := v_has_shown or found;
+        if found then
+          v_has_shown := true;
+        else
+          delete from parley._p_delivery_claim as c
+          where c.group_id = v_group_id and c.claim = next_delivery.claim;
+        end if;
       end loop;
       if v_has_shown then
         return;
       end if;
-      -- Another reader took it between our scan and our lock; with a new scan it is gone.
+      -- Another reader took it, or claimed it, between our scan and our lock; with a new scan it is gone. While a
+      -- conversation is being ended it is there for some more scans.
+      v_tries := v_tries + 1;
+      exit when v_tries > 10;
     end loop;
   end loop;
 end
 $$;
 
-comment on function parley.next_delivery(text, integer, integer, parley.caller) is
+comment on function parley.next_delivery(text, integer, integer, uuid, integer, parley.caller) is
 'Shows the next messages of one conversation without receiving them, or of one of each of several groups, in equal
-parts, and locks their conversation groups to the end of the transaction. A conversation that has failed comes alone.
-Conversations whose delivery failed are passed over until it is time to try again; so are groups that are locked.
-Nothing is given while the readers of the queue are paused. Call it at READ COMMITTED. Then deliver, and call
-finish_delivery in the same transaction, for each conversation, or roll back and call fail_delivery for each.
-Arguments: queue; top, at most so many messages; groups, of up to so many groups, 1 to 10,000.
+parts, and claims their conversation groups. A conversation that has failed comes alone. Conversations whose delivery
+failed are passed over until it is time to try again; so are groups that are locked or claimed. Nothing is given while
+the readers of the queue are paused. Call it at READ COMMITTED. Commit, deliver, and renew the lease meanwhile
+(renew_delivery). Then, for each conversation, call in one transaction record_delivery and finish_delivery, or
+fail_delivery. Without a claim the groups stay locked to the end of the transaction; finish there, or roll back and
+call fail_delivery.
+Arguments: queue; top, at most so many messages; groups, of up to so many groups, 1 to 10,000; claim, a number for the
+claim that is new, null for none; lease_ms, for how many milliseconds it lasts unless it is renewed, 1 to 3,600,000.
 Columns: those of RECEIVE; message_id is the same at each attempt.
-Errors: 127 top negative, 208 no such queue, 229 not allowed, 8402 groups out of range, 9609 malformed name, 9617 the
-queue is disabled.';
+Errors: 127 top negative, 208 no such queue, 229 not allowed, 8402 groups or lease_ms out of range, 9609 malformed name,
+9617 the queue is disabled.';
 
 create function parley._p_deliverable(
   endpoint_id bigint, group_id bigint, top integer
@@ -155,16 +168,17 @@ end
 $$;
 
 comment on function parley.finish_delivery(text, uuid, bigint[], parley.caller) is
-'Receives messages that next_delivery has shown in this transaction and that were accepted. When it returns false a
-message of another sender has come in front of them meanwhile: then roll back, and deliver again.
+'Receives messages that next_delivery has shown and that were accepted; call record_delivery before it, in the same
+transaction. When it returns false a message of another sender has come in front of them meanwhile: then roll back,
+release the claim, and deliver again.
 Arguments: queue; conversation_handle; queuing_orders, of the messages, all of that conversation.
 Errors: 208, 229, 8426, 9609 and 9617 as receive.';
 
 create function parley.fail_delivery(
   queue text, conversation_handle uuid, error text, is_attempt boolean default true, retry_ms integer default null,
   is_final boolean default false, answer text default null, is_alone boolean default true,
-  caller parley.caller default parley.current_caller(),
-  out attempts integer, out is_set_aside boolean
+  claim uuid default null, caller parley.caller default parley.current_caller(),
+  out attempts integer, out is_set_aside boolean, out is_lost boolean
 )
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -181,6 +195,11 @@ declare
 begin
   attempts := 0;
   is_set_aside := false;
+  is_lost := claim is not null
+    and not parley._p_record_group(v_queue, claim, fail_delivery.conversation_handle);
+  if is_lost then
+    return;
+  end if;
   -- The right is one on the queue, so the conversation has to be of it.
   select e.* into v_endpoint
   from parley._p_endpoint as e
@@ -240,17 +259,19 @@ begin
 end
 $$;
 
-comment on function parley.fail_delivery(text, uuid, text, boolean, integer, boolean, text, boolean, parley.caller) is
+comment on function parley.fail_delivery(
+  text, uuid, text, boolean, integer, boolean, text, boolean, uuid, parley.caller
+) is
 'Records that messages of a conversation were delivered and not accepted: it is passed over for a while, which doubles
 each time. After max_attempts of the webhook it is set aside, as a poison message is, whatever the poison message
 handling of the queue. For a conversation that is over, or not of the queue, nothing is recorded.
-Call it after the transaction of the delivery was rolled back. Returns attempts, how many have
-been counted, and is_set_aside.
+It gives up the claim of the group. Where a transaction holds the delivery roll that back before. Returns attempts, how
+many have been counted, is_set_aside, and is_lost, whether the claim was lost before: then nothing is recorded.
 Arguments: queue; conversation_handle; error, for people; is_attempt, whether it counts towards max_attempts (a
 receiver that is not there says nothing about the message); retry_ms, milliseconds that the receiver asks to wait;
 is_final, whether the receiver will never accept it; answer, what the receiver said, without secrets, of which the
 first 4,096 characters are kept; is_alone, whether no other conversation was delivered with it: otherwise nothing is
-counted, and it comes alone after that.
+counted, and it comes alone after that; claim, its number, null for none.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
 
 create function parley._p_set_aside_delivery(

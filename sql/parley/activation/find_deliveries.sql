@@ -1,5 +1,5 @@
 -- Which conversations are delivered next: the first of a priority that has a message, need not wait after a failure,
--- and whose group nobody else has locked; and others to go with it, of which none has failed.
+-- and whose group nobody else has locked or claimed; and others to go with it, of which none has failed.
 --
 -- Locks: group rows, skipping locked ones. Cost: one scan of the first 1000 messages of each lane; when all of these
 -- belong to conversations that wait or are locked, one probe for each conversation of the queue.
@@ -28,7 +28,7 @@ begin
   where not exists (
     select from parley._p_delivery_failure as f where f.endpoint_id = e.endpoint_id and f.retry_at > clock_timestamp()
   )
-    and not parley._p_is_set_aside(e.endpoint_id)
+    and parley._p_is_receivable(e.endpoint_id, e.group_id)
   order by m.position
   limit 1
   for update of g skip locked;
@@ -56,7 +56,7 @@ begin
         select from parley._p_delivery_failure as f
         where f.endpoint_id = e.endpoint_id and f.retry_at > clock_timestamp()
       )
-      and not parley._p_is_set_aside(e.endpoint_id)
+      and parley._p_is_receivable(e.endpoint_id, e.group_id)
     order by m.position
     limit 1
     for update of g skip locked;
@@ -95,7 +95,7 @@ begin
       join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
       where e.group_id <> without
         and not exists (select from parley._p_delivery_failure as f where f.endpoint_id = e.endpoint_id)
-        and not parley._p_is_set_aside(e.endpoint_id)
+        and parley._p_is_receivable(e.endpoint_id, e.group_id)
       order by e.group_id, m.position
     ) as f
     join parley._p_conversation_group as g on g.group_id = f.group_id

@@ -57,6 +57,7 @@ begin
   perform parley._p_follow_roles() where v_queues is null;
   perform parley._p_forget_keys(coalesce(20 * top, 100000)) where v_queues is null;
   perform parley._p_set_aside_found(v_queues);
+  perform parley._p_forget_claims(v_queues);
   perform parley._p_deliver_all_due(v_queues);
   perform parley._p_send_due(v_queues, coalesce(top, 2147483647));
   if exists (select from parley._p_transmission)

@@ -1,12 +1,13 @@
--- Messages of simple queues that are handed on to somebody outside of the transaction, a webhook above all: shown,
--- then delivered, then taken, in one transaction that holds the locks of their rows.
+-- Messages of simple queues that are handed on to somebody outside of the transaction, a webhook above all: shown and
+-- claimed, then delivered, then taken.
 --
--- As for conversations (activation/deliveries.sql): a delivery that fails rolls the transaction back, and
--- fail_message_delivery counts it outside. Only that message waits, and those behind it of its key; others go on.
+-- As for conversations (activation/deliveries.sql): no transaction is open meanwhile, and fail_message_delivery counts
+-- a delivery that fails. Without a claim the locks of the rows hold them, to the end of the transaction. Only that
+-- message waits, and those behind it of its key; others go on.
 -- A batch is of messages without keys, or of one key. When one is refused nobody knows for which message: nothing is
 -- counted, and each of them comes alone after that.
 -- Invariants, and what keeps each:
---   a message is delivered by one reader at a time    the lock of its row, which TAKE skips too
+--   a message is delivered by one reader at a time    its claim, or the lock of its row, which TAKE passes by too
 --   of one key only the first is delivered            the condition of TAKE
 -- Locks: message rows, skip locked. Cost: the rows in front that others have in their hands or that wait are scanned.
 
@@ -23,6 +24,7 @@ as $$
       from parley._p_message_failure as f
       where f.queue_id = parley._p_owner_of_lane($1) and f.position = n.position and f.retry_at > clock_timestamp()
     )
+    and not parley._p_is_message_claimed(parley._p_owner_of_lane($1), n.position)
     and parley._p_is_first_of_key(parley._p_owner_of_lane($1), n.endpoint_id, n.position)
   order by n.position
   limit 1
@@ -43,6 +45,7 @@ as $$
   where n.lane = $1
     and n.endpoint_id = $3
     and n.position >= $2
+    and not parley._p_is_message_claimed(parley._p_owner_of_lane($1), n.position)
     and (
       n.position = $2
       or not exists (
@@ -81,7 +84,8 @@ next without a key. One that has failed comes alone.
 Arguments: lane; first, its position; key_id, its endpoint_id; top, how many at most.';
 
 create function parley.next_message_delivery(
-  queue text, top integer default 1, caller parley.caller default parley.current_caller()
+  queue text, top integer default 1, claim uuid default null, lease_ms integer default 30000,
+  caller parley.caller default parley.current_caller()
 ) returns setof parley.taken_message
 language plpgsql security definer rows 1
 set search_path = pg_catalog, pg_temp
@@ -90,54 +94,60 @@ set enable_bitmapscan = off
 set jit = off
 as $$
 declare
-  v_queue parley._p_queue := parley._p_find_simple_queue(parley._p_caller(caller), queue, 'RECEIVE');
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_simple_queue(v_caller, queue, 'RECEIVE');
   v_priority integer;
-  v_idle_ms integer;
   v_found record;
+  v_messages parley.taken_message[];
 begin
   found := parley._p_require_range('top', top, 1, 100000);
+  found := parley._p_require_range('lease_ms', lease_ms, 1, 3600000);
   if not v_queue.is_receive_enabled
     or v_queue.poison_action = 'DISABLE_QUEUE' and parley._p_is_poisoned(v_queue.queue_id) then
     found := parley._p_raise(9617, 'disabled', v_queue.lookup_name);
   elsif v_queue.readers_paused_at is not null then
     return;
   end if;
-  -- The session is idle while the request is under way; a daemon that has vanished must not hold messages for ever.
-  select a.timeout_ms + 60000 into v_idle_ms
-  from parley._p_external_activation as a
-  where a.queue_id = v_queue.queue_id;
-  perform set_config('idle_in_transaction_session_timeout', coalesce(v_idle_ms, 660000)::text, true);
   if coalesce(pg_sequence_last_value('parley._p_next_due'), 0) <= extract(epoch from clock_timestamp()) * 1000000 then
     perform parley._p_deliver_due(v_queue.queue_id, 1000);
   end if;
   for v_priority in select p.n from generate_series(10, 1, -1) as p (n) where v_queue.priorities & (1 << p.n) > 0 loop
-    select d.position, d.key_id into v_found
-    from parley._p_lock_message_delivery(parley._p_lane(v_queue.queue_id, v_priority)) as d;
-    if v_found.position is not null then
-      return query
-      select *
-      from parley._p_deliverable_messages(
-        parley._p_lane(v_queue.queue_id, v_priority), v_found.position, v_found.key_id, top
+    loop
+      select d.position, d.key_id into v_found
+      from parley._p_lock_message_delivery(parley._p_lane(v_queue.queue_id, v_priority)) as d;
+      exit when v_found.position is null;
+      v_messages := array(
+        select d
+        from parley._p_deliverable_messages(
+          parley._p_lane(v_queue.queue_id, v_priority), v_found.position, v_found.key_id, top
+        ) as d
       );
-      return;
-    end if;
+      if claim is null or parley._p_claim_messages(
+        v_caller, v_queue, array(select u.message_id from unnest(v_messages) as u), claim, lease_ms * interval '1 ms'
+      ) then
+        return query select * from unnest(v_messages);
+        return;
+      end if;
+    end loop;
   end loop;
 end
 $$;
 
-comment on function parley.next_message_delivery(text, integer, parley.caller) is
-'Shows the next messages of a simple queue without taking them, and locks them to the end of the transaction: of one
-priority, and of one key or without keys. A message that others have taken or shown is passed over, and so are messages
-whose delivery failed, and those behind them of their key, until it is time to try again. A message that has failed
-comes alone. Nothing is given while the readers of the queue are paused. Call it at READ COMMITTED. Then deliver, and
-call finish_message_delivery in the same transaction, or roll back and call fail_message_delivery.
-Arguments: queue; top, at most so many messages, 1 to 100,000.
-Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, top out of range, 9609 malformed name, 9617 the queue
-is disabled.
+comment on function parley.next_message_delivery(text, integer, uuid, integer, parley.caller) is
+'Shows the next messages of a simple queue without taking them, and claims them: of one priority, and of one key or
+without keys. A message that others have taken, shown or claimed is passed over, and so are messages whose delivery
+failed, and those behind them of their key, until it is time to try again. A message that has failed comes alone.
+Nothing is given while the readers of the queue are paused. Call it at READ COMMITTED. Commit, deliver, and renew the
+lease meanwhile (renew_delivery). Then call finish_message_delivery or fail_message_delivery. Without a claim the
+messages stay locked to the end of the transaction; finish there, or roll back and call fail_message_delivery.
+Arguments: queue; top, at most so many messages, 1 to 100,000; claim, a number for the claim that is new, null for none;
+lease_ms, for how many milliseconds it lasts unless it is renewed, 1 to 3,600,000.
+Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, top or lease_ms out of range, 9609 malformed name,
+9617 the queue is disabled.
 Source: spec P32.';
 
 create function parley.finish_message_delivery(
-  queue text, message_ids bigint[], caller parley.caller default parley.current_caller()
+  queue text, message_ids bigint[], claim uuid default null, caller parley.caller default parley.current_caller()
 ) returns bigint
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -148,6 +158,9 @@ declare
   v_queue parley._p_queue := parley._p_find_simple_queue(parley._p_caller(caller), queue, 'RECEIVE');
   v_taken bigint;
 begin
+  if claim is not null and not parley._p_record_messages(v_queue, claim, message_ids) then
+    return 0;
+  end if;
   with picked as materialized (
     select n.ctid as row_id, n.position
     from parley._p_message as n
@@ -165,10 +178,10 @@ begin
 end
 $$;
 
-comment on function parley.finish_message_delivery(text, bigint[], parley.caller) is
-'Takes messages that next_message_delivery has shown in this transaction and that were accepted. Returns how many it has
-taken: all of them, unless some were shown in another transaction.
-Arguments: queue; message_ids.
+comment on function parley.finish_message_delivery(text, bigint[], uuid, parley.caller) is
+'Takes messages that next_message_delivery has shown and that were accepted, and gives up their claim. Returns how many
+it has taken. Roll back when these are not all: some have come into other hands meanwhile.
+Arguments: queue; message_ids; claim, its number, null for none.
 Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, 9609 malformed name.
 Source: spec P32.';
 
@@ -230,8 +243,9 @@ comment on function parley._p_set_aside_message_delivery(parley._p_queue, bigint
 
 create function parley.fail_message_delivery(
   queue text, message_ids bigint[], error text, is_attempt boolean default true, retry_ms integer default null,
-  is_final boolean default false, answer text default null, caller parley.caller default parley.current_caller(),
-  out attempts integer, out is_set_aside boolean
+  is_final boolean default false, answer text default null, claim uuid default null,
+  caller parley.caller default parley.current_caller(),
+  out attempts integer, out is_set_aside boolean, out is_lost boolean
 )
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -247,6 +261,11 @@ declare
 begin
   is_set_aside := false;
   is_attempt := coalesce(is_attempt, true);
+  is_lost := claim is not null and not parley._p_record_messages(v_queue, claim, message_ids);
+  if is_lost then
+    attempts := 0;
+    return;
+  end if;
   select * into v_activation from parley._p_external_activation as a where a.queue_id = v_queue.queue_id;
   if v_activation.first_retry_ms is not null then
     perform parley._p_remove_old_failures(v_queue.queue_id);
@@ -281,18 +300,18 @@ end
 $$;
 
 comment on function parley.fail_message_delivery(
-  text, bigint[], text, boolean, integer, boolean, text, parley.caller
+  text, bigint[], text, boolean, integer, boolean, text, uuid, parley.caller
 ) is
 'Records that messages of a simple queue were delivered and not accepted: they are passed over for a while, which
 doubles each time. After max_attempts of the webhook a message is set aside, whatever the poison message handling of
 the queue. Several that were refused together count nothing, and come alone after that. For messages that are gone, and
 queues without a webhook, nothing is recorded.
-Call it after the transaction of the delivery was rolled back. Returns attempts, how many have been counted, and
-is_set_aside.
+It gives up the claim. Where a transaction holds the delivery roll that back before. Returns attempts, how many have
+been counted, is_set_aside, and is_lost, whether some of the claim was lost before: then nothing is recorded.
 Arguments: queue; message_ids; error, for people; is_attempt, whether it counts towards max_attempts (a receiver that is
 not there says nothing about the message); retry_ms, milliseconds that the receiver asks to wait; is_final, whether the
 receiver will never accept it; answer, what the receiver said, without secrets, of which the first 4,096 characters are
-kept.
+kept; claim, its number, null for none.
 Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, 9609 malformed name.
 Source: spec P32.';
 

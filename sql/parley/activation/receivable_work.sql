@@ -3,9 +3,10 @@
 -- The question must not disturb the readers it is asked for. A scan that locked groups, even for an instant, would make
 -- a RECEIVE skip them. So it reads the xmax of the group's row instead, where the lock of the row is recorded.
 -- pg_xact_status shows whether that transaction is still running (pg_locks does not know all subtransactions, a
--- snapshot knows none). Rows of groups are never updated, and always locked FOR UPDATE, so xmax is always one
--- transaction. A message that has come back from a savepoint may be kept by its reader (receive/savepoints.sql): its
--- first one says that of a group.
+-- snapshot knows none). Rows of groups are always locked FOR UPDATE, so xmax is always one transaction. A message that
+-- has come back from a savepoint may be kept by its reader (receive/savepoints.sql): its first one says that of a
+-- group.
+-- A group or message that is being delivered to a web address has a claim (conversation/delivery_claims.sql).
 -- The answer is old when it arrives; a reader too many finds nothing and leaves.
 -- Cost: an index probe for each queue without messages; for others the first rows of the lane, rows_max of them
 -- at most. No lock, no write.
@@ -45,6 +46,7 @@ begin
     select m.position
     from scanned as m
     where m.taker <> all (v_running)
+      and not parley._p_is_message_claimed(parley._p_owner_of_lane(_p_free_messages.lane), m.position)
       and parley._p_is_first_of_key(parley._p_owner_of_lane(_p_free_messages.lane), m.endpoint_id, m.position)
     order by m.position
     limit messages_max
@@ -84,7 +86,7 @@ begin
       ) as m
       join parley._p_endpoint as e
         on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
-        and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
+        and (e.is_plain or parley._p_is_receivable(e.endpoint_id, e.group_id))
       group by e.group_id
       union all
       -- Groups that were locked when a reader passed them by.
@@ -92,7 +94,7 @@ begin
       from unnest(blocked_endpoints, blocked_positions) as b (endpoint_id, position)
       join parley._p_endpoint as e
         on e.endpoint_id = b.endpoint_id and e.state <> 'DO'
-        and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
+        and (e.is_plain or parley._p_is_receivable(e.endpoint_id, e.group_id))
       cross join lateral (
         select m.position, m.lane, m.xmax as taker
         from parley._p_message as m

@@ -110,6 +110,7 @@ as $$
     'parley._p_delayed_messages(parley.caller)',
     'parley._p_delayed_sends(parley.caller)',
     'parley._p_failing_messages(parley.caller)',
+    'parley._p_delivery_claims(parley.caller)',
     'parley._p_queue_quotas(parley.caller)',
     'parley._p_deduplication_keys(parley.caller)',
     'parley._p_sees_poisoned(integer, parley.caller)',

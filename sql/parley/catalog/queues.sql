@@ -38,6 +38,8 @@ create table parley._p_queue (
   disabled_position bigint,
   -- Since when its readers are paused (receive/pause.sql); null when they are not.
   readers_paused_at timestamptz,
+  -- Messages of it have been claimed for a delivery (activation/delivery_claims.sql), so its readers ask for claims.
+  has_deliveries boolean not null default false,
   -- Its messages belong to no conversation (simple/messages.sql).
   is_simple boolean not null default false,
   -- For how long a deduplication key of a simple queue counts (conversation/deduplication.sql).

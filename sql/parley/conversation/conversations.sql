@@ -2,8 +2,8 @@
 --
 -- Writers of each table. A SEND writes nothing here after the first on a conversation: it locks the sender's endpoint
 -- row FOR KEY SHARE, so that any number of senders share it and END CONVERSATION (FOR UPDATE) waits for them. A RECEIVE
--- locks only the group's row, which nobody ever updates. State changes update endpoint rows; counters never do, so an
--- old snapshot has no chain of dead versions to grow here.
+-- locks only the group's row, in which nothing ever changes. State changes update endpoint rows; counters never do, so
+-- an old snapshot has no chain of dead versions to grow here.
 -- Lock order: group rows (by group_id), then endpoint rows (by endpoint_id), then messages.
 
 create table parley._p_conversation_group (
@@ -13,7 +13,7 @@ create table parley._p_conversation_group (
 );
 
 comment on table parley._p_conversation_group is
-'Conversation groups (spec 3.6). Its rows are the group locks; they are never updated.';
+'Conversation groups (spec 3.6). Its rows are the group locks; nothing in them ever changes.';
 
 -- The columns that SEND reads stand first. A state is one of SO, SI, CO, DI, DO and ER, and destination_lane is null
 -- in all but CO. There are no checks of that, because PostgreSQL reads their text anew in each statement that writes:
@@ -67,7 +67,7 @@ of the contract or of the conversation.';
 comment on column parley._p_endpoint.sender_role is
 'The role through which a sender is known to hold RECEIVE on the queue of this side.';
 comment on column parley._p_endpoint.is_plain is
-'Whether RECEIVE may take messages just by position: alone in its group, no Error, no timer.';
+'Whether RECEIVE may take messages just by position: alone in its group, no Error, no timer, never delivered.';
 comment on column parley._p_endpoint.has_delayed is
 'Whether this side has ever sent a message for later (conversation/delayed_sends.sql).';
 

@@ -247,7 +247,34 @@ as $$
   left join pg_stat_activity as a using (pid)
   where h.oldest < clock_timestamp() - scope.patience
     and coalesce(a.xact_start, h.oldest) < clock_timestamp() - scope.patience
+  union all
+  select 'group-held', 'conversation group', g.conversation_group_id::text,
+    format(
+      'A message of it is on its way from queue "%s" to a web address: it is claimed (%s), until %s unless that is '
+        || 'renewed.',
+      q.lookup_name, c.claimed_by, date_trunc('second', c.leased_until)
+    ),
+    c.claimed_at,
+    format(
+      'select parley.release_delivery(%L, %L);  -- it may be delivered again at once, while the request still runs',
+      q.lookup_name, c.claim
+    )
+  from parley._p_delivery_claim as c
+  join parley._p_conversation_group as g using (group_id)
+  join parley._p_queue as q using (queue_id)
+  where c.leased_until > clock_timestamp()
+    and c.claimed_at < clock_timestamp() - scope.patience
+    and (scope.queue_ids is null or c.queue_id = any (scope.queue_ids))
+    and (
+      scope.endpoint_ids is null
+      or exists (
+        select
+        from parley._p_endpoint as e
+        where e.group_id = c.group_id and e.endpoint_id = any (scope.endpoint_ids)
+      )
+    )
 $$;
 
 comment on function parley._p_find_held_groups(parley._p_scope) is
-'Finds groups that a transaction has held for longer than scope.patience while their messages wait.';
+'Finds groups that a transaction, or the claim of a delivery, has held for longer than scope.patience while their
+messages wait.';

@@ -112,8 +112,10 @@ as $$
 declare
   v_moved integer;
 begin
-  if not parley._p_is_set_aside(endpoint_id) then
+  if parley._p_is_receivable(endpoint_id, group_id) then
     return null;
+  elsif parley._p_is_claimed(group_id) then
+    return most;
   end if;
   v_moved := parley._p_move_to_set_aside_lane(queue_id, endpoint_id, position, most);
   -- The group is locked now, and what waits for it should not wait with a reader.
@@ -134,8 +136,9 @@ end
 $$;
 
 comment on function parley._p_pass_by(integer, bigint, bigint, bigint, integer) is
-'Reports whether a reader that has found and locked a group has to pass it by, because all that waits in it is set
-aside: gives how many rows it has moved out of the way, and null when the group is to be received.
+'Reports whether a reader that has found and locked a group has to pass it by, because it is being delivered, or all
+that waits in it is set aside: gives how many rows it has moved out of the way, and null when the group is to be
+received. Of a group that is being delivered it gives most.
 Arguments: queue_id; group_id; endpoint_id and position of the message found; most, at most so many rows.';
 
 create function parley._p_put_back(queue parley._p_queue, endpoint parley._p_endpoint) returns bigint

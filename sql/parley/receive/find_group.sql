@@ -5,8 +5,9 @@
 --   _p_lock_first_group   one statement, as a rule: the first rows of a lane
 --   _p_lock_blocked_group   of what the hint names, which was locked, the first that is free
 --   _p_lock_next_group   the rest, however much of it is locked: all priorities, and what is set aside
--- A group is locked by its row, which is never updated, so the lock may be taken on a snapshot that is old: whoever has
--- it asks again for the message (keeps S3).
+-- A group is locked by its row, so the lock may be taken on a snapshot that is old: whoever has it asks again for the
+-- message (keeps S3). A group that is being delivered is passed by as if it were locked (conversation/
+-- delivery_claims.sql); its claim alone ever updates the row.
 -- No bitmap scans nor sorts: for want of statistics the planner would read all that waits in a lane to sort it.
 
 create function parley._p_lock_first_group(
@@ -77,7 +78,8 @@ begin
   perform
   from unnest(hint.blocked_endpoints, hint.blocked_positions) as b (endpoint_id, position)
   join parley._p_endpoint as e
-    on e.endpoint_id = b.endpoint_id and e.state <> 'DO' and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
+    on e.endpoint_id = b.endpoint_id and e.state <> 'DO'
+    and (e.is_plain or parley._p_is_receivable(e.endpoint_id, e.group_id))
   cross join lateral (
     select n.position, n.lane, n.xmax as taker
     from parley._p_message as n
@@ -134,6 +136,9 @@ begin
     perform
     from parley._p_conversation_group as g
     where g.group_id = v_group and (v_taker = '0' or parley._p_keeper(v_taker) is null)
+      and not exists (
+        select from parley._p_delivery_claim as c where c.group_id = v_group and c.leased_until > clock_timestamp()
+      )
     for update skip locked;
     if not found then
       seen := seen || parley._p_endpoints_of_group(v_group, 0);
@@ -240,17 +245,18 @@ begin
         v_bound := 9223372036854775807;
         continue;
       end if;
-      perform
-      from parley._p_conversation_group as g
+      perform from parley._p_conversation_group as g
       where g.group_id = v_group and (v_taker = '0' or parley._p_keeper(v_taker) is null)
+        and not exists (
+          select from parley._p_delivery_claim as c where c.group_id = v_group and c.leased_until > clock_timestamp()
+        )
       for update skip locked;
       if not found then
         v_seen := v_seen || endpoint_id || parley._p_endpoints_of_group(v_group, endpoint_id);
         v_from := position;
       else
         -- Between our scan and our lock another reader may have taken it, or MOVE the conversation.
-        perform
-        from parley._p_message as m
+        perform from parley._p_message as m
         join parley._p_endpoint as e using (endpoint_id)
         where m.endpoint_id = _p_lock_next_group.endpoint_id
           and m.position = _p_lock_next_group.position
@@ -279,9 +285,6 @@ begin
       end if;
     end loop;
   end loop;
-  group_id := null;
-  endpoint_id := null;
-  position := null;
 end
 $$;
 

@@ -13,7 +13,7 @@ import (
 func pauseBeforeTheLock(b *sqltest.Broker) {
 	b.Helper()
 	const found = "select m.endpoint_id, m.position, e.group_id, m.xmax into endpoint_id, position, v_group, v_taker"
-	const lock = "perform\n      from parley._p_conversation_group as g\n      where g.group_id = v_group"
+	const lock = "perform from parley._p_conversation_group as g\n      where g.group_id = v_group"
 	definition := sqltest.Value[string](b.Session, "select pg_get_functiondef('parley._p_lock_next_group(integer,integer)'::regprocedure)")
 	scan := strings.Index(definition, found)
 	if scan < 0 {
@@ -38,6 +38,8 @@ func TestReceiveAsksAgainUnderTheLockForWhatItHasFound(t *testing.T) {
 			select parley.move_conversation($1::uuid, (
 				select e.conversation_group_id from parley.conversation_endpoints as e where e.conversation_handle = (select public.held())
 			))`, "second"},
+		{"claimed for a delivery", `
+			select 1 from parley.next_delivery('Answering', claim => gen_random_uuid()) as d where d.conversation_handle = $1::uuid`, "second"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -74,11 +74,11 @@ begin
   found := parley._p_require_conversation_owner(v_caller, v_endpoint, 'MOVE CONVERSATION');
   loop
     v_group_id := v_endpoint.group_id;
-    perform
-    from parley._p_conversation_group as g
-    where g.group_id = v_group_id or g.conversation_group_id = move_conversation.conversation_group_id
-    order by g.group_id
-    for update;
+    perform parley._p_lock_unclaimed(array(
+      select g.group_id
+      from parley._p_conversation_group as g
+      where g.group_id = v_group_id or g.conversation_group_id = move_conversation.conversation_group_id
+    ));
     v_endpoint := parley._p_find_endpoint(conversation_handle, 'MOVE');
     -- Another MOVE may have come first while we waited.
     exit when v_endpoint.group_id = v_group_id;
@@ -113,7 +113,8 @@ end
 $$;
 
 comment on function parley.move_conversation(uuid, uuid, parley.caller) is
-'Moves a conversation to another group of the same queue; locks both groups.
+'Moves a conversation to another group of the same queue; locks both groups, and waits while one of them is being
+delivered to a web address.
 Arguments: conversation_handle, conversation_group_id.
 Errors: 229 not allowed, 8418 and 8420 missing arguments, 8426 conversation not found, 8436 group not found, 8438 it has
 ended, 8439 a group of another queue.

@@ -48,7 +48,7 @@ begin
       join parley._p_endpoint as e
         on e.endpoint_id = m.endpoint_id
         and e.state <> 'DO'
-        and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
+        and (e.is_plain or parley._p_is_receivable(e.endpoint_id, e.group_id))
       where e.group_id <> all (without)
       group by e.group_id
     ) as f
@@ -82,7 +82,7 @@ begin
       limit 1
     ) as m
     where e.group_id = _p_has_messages.group_id and e.state <> 'DO' and m.lane = hint.lane
-      and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
+      and (e.is_plain or parley._p_is_receivable(e.endpoint_id, e.group_id))
   );
 end
 $$;

@@ -6,14 +6,14 @@
 -- 3. Take: one message by its position, a frame by its own, or many rows (receive/take_messages.sql). _p_received
 --    alone makes the rows of the answer.
 -- 4. Record how far it has been received.
--- A group is locked by its row, which is never updated, so step 1 may run on a snapshot that is old. Then step 2 finds
--- nothing, or a message in front of the one that step 1 found. Therefore steps 2 and 3 begin where the hint says,
+-- A group is locked by its row, in which nothing changes, so step 1 may run on a snapshot that is old. Then step 2
+-- finds nothing, or a message in front of the one that step 1 found. Therefore steps 2 and 3 begin where the hint says,
 -- before which nothing is left but of conversations that it names as blocked (keeps S4, S19); those are tried first, in
 -- a statement of their own. Where a scan can end is said as well: an index scan reads all of a page that is in bounds,
 -- for one row.
 -- Unusual groups (several conversations in the group, an Error or a timer message, retention, other priorities, a
--- blocked conversation) go through receive/receive_group.sql; a RECEIVE by name goes through receive/receive_named.sql
--- first; many groups, through receive/receive_groups.sql.
+-- blocked conversation, a queue from which a webhook delivers) go through receive/receive_group.sql; a RECEIVE by name
+-- goes through receive/receive_named.sql first; many groups, through receive/receive_groups.sql.
 -- A waiting RECEIVE holds nothing: after a scan that has locked, fired or set aside something in vain RECEIVE returns,
 -- so that its caller commits.
 --
@@ -116,8 +116,8 @@ begin
       and (coalesce(timeout, 0) = 0 or parley._p_has_due_alarm(v_queue.queue_id)) then
       v_is_holding := parley._p_fire_alarms(v_queue.queue_id, 8) > 0 or v_is_holding;
     end if;
-    if v_is_blocked and v_queue.priorities = 32 and not v_queue.is_retention_enabled and not v_scan_past
-      and not v_is_named then
+    if v_is_blocked and v_queue.priorities = 32 and not v_queue.is_retention_enabled and not v_queue.has_deliveries
+      and not v_scan_past and not v_is_named then
       v_scan_past := parley._p_lock_blocked_group(v_hint);
       v_is_holding := v_is_holding or v_scan_past;
       v_low := greatest(v_low, case when not v_scan_past then v_hint.resume_position end);
@@ -134,9 +134,10 @@ begin
         exit scanning when found;
         v_is_holding := true;
       end if;
-    elsif v_queue.priorities <> 32 or v_queue.is_retention_enabled or v_scan_past or groups is not null then
+    elsif v_queue.priorities <> 32 or v_queue.is_retention_enabled or v_queue.has_deliveries or v_scan_past
+      or groups is not null then
       if groups is not null and parley._p_require_groups(groups, v_is_named) and not v_queue.is_retention_enabled
-        and not v_scan_past then
+        and not v_queue.has_deliveries and not v_scan_past then
         return query select * from parley._p_receive_groups(v_queue, top, groups);
         exit scanning when found;
       end if;
@@ -155,9 +156,7 @@ begin
         -- The hint is 64 rows old: renew it, but not all readers at once.
         if v_found.position - v_low > 65536
           and (v_found.position - v_low > 262144 or (v_found.position >> 10) % 16 = pg_backend_pid() % 16) then
-          perform parley._p_renew_hint(
-            v_queue.queue_id, parley._p_lane(v_queue.queue_id, 5), v_found.position, v_hint
-          );
+          perform parley._p_renew_hint(v_queue.queue_id, parley._p_lane(v_queue.queue_id, 5), v_found.position, v_hint);
         end if;
         select e as endpoint, m.message, m.taker,
           coalesce((

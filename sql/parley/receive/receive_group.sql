@@ -23,7 +23,9 @@ begin
   select * into v_queue from parley._p_queue as q where q.queue_id = _p_receive_group.queue_id;
   loop
     if conversation_handle is not null or conversation_group_id is not null then
-      v_group_id := parley._p_lock_named_group(queue_id, conversation_handle, conversation_group_id);
+      v_group_id := parley._p_lock_named_group(
+        queue_id, conversation_handle, conversation_group_id, v_queue.has_deliveries
+      );
     else
       v_group_id := (parley._p_lock_next_group(queue_id, v_queue.priorities)).group_id;
       if v_group_id is null then
@@ -52,7 +54,7 @@ begin
           _p_receive_group.conversation_handle is null
           or e.conversation_handle = _p_receive_group.conversation_handle
         )
-        and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id))
+        and (e.is_plain or parley._p_is_receivable(e.endpoint_id, e.group_id))
       order by e.priority desc, m.position
     loop
       exit when v_left <= 0;

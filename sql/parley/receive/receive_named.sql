@@ -1,10 +1,11 @@
 -- RECEIVE from a named conversation or group: what is named, whether it can be received from now, and its lock.
 --
--- Without a time-out RECEIVE waits for the lock of the group, and holds it to the end of the transaction, whether there
--- is something or not. With a time-out it waits for a message, and that may be for ever. END, ALTER SERVICE, DROP,
--- MOVE, timers and other readers need the lock meanwhile. So it reads without a lock, takes the lock only when a
--- message is there and the lock is free, and asks at each poll whether its conversation or group is still there (spec
--- 4.3). A message may go between poll and lock. Then RECEIVE has the lock for nothing, and returns at once.
+-- Without a time-out RECEIVE waits for the lock of the group, and holds it to the end of the transaction, whether
+-- there is something or not. It waits as well while the group is being delivered (conversation/delivery_claims.sql).
+-- With a time-out it waits for a message, and that may be for ever. END, ALTER SERVICE, DROP, MOVE, timers and other
+-- readers need the lock meanwhile. So it reads without a lock, takes the lock only when a message is there and the
+-- lock is free, and asks at each poll whether its conversation or group is still there (spec 4.3). A message may go
+-- between poll and lock. Then RECEIVE has the lock for nothing, and returns at once.
 -- Locks: the group row. Cost of a poll: two statements, ten times a second at first and twice a second later.
 
 create function parley._p_find_named(
@@ -99,6 +100,7 @@ declare
   v_for_message constant boolean := coalesce(timeout, 0) <> 0 and not parley._p_keeps_snapshot();
   v_named record;
   v_group_id bigint;
+  v_is_plain boolean;
   v_keeper integer;
 begin
   if conversation_handle is null then
@@ -110,7 +112,8 @@ begin
     v_named := parley._p_find_named(queue_id, v_handle, v_named_group, waited_service_id);
     service_id := v_named.service_id;
     v_group_id := v_named.group_id;
-    select count(*) > 0, max(parley._p_keeper(m.taker)) filter (where m.taker <> '0') into is_ready, v_keeper
+    select count(*) > 0, bool_and(e.is_plain), max(parley._p_keeper(m.taker)) filter (where m.taker <> '0')
+    into is_ready, v_is_plain, v_keeper
     from parley._p_endpoint as e
     left join lateral parley._p_newest_hint(parley._p_lane(_p_poll_named.queue_id, e.priority)) as h on true
     cross join lateral (
@@ -124,7 +127,7 @@ begin
       and e.state <> 'DO'
       and m.lane = parley._p_lane(_p_poll_named.queue_id, e.priority)
       and (v_handle is null or e.conversation_handle = v_handle)
-      and (e.is_plain or not parley._p_is_set_aside(e.endpoint_id));
+      and (e.is_plain or parley._p_is_receivable(e.endpoint_id, e.group_id));
     if v_keeper is null then
       exit;
     elsif v_for_message then
@@ -139,7 +142,8 @@ begin
     is_ready := true;
   elsif is_ready then
     perform from parley._p_conversation_group as g where g.group_id = v_group_id for update skip locked;
-    is_ready := found;
+    -- It may have been claimed between the scan and the lock.
+    is_ready := found and (v_is_plain or not parley._p_is_claimed(v_group_id));
   end if;
 end
 $$;
@@ -152,7 +156,7 @@ is a message and the lock was free and has been taken; without, RECEIVE waits fo
 Errors: 8414, 8418, 8420, 8426, 8436, 8468, 8470; 40P01 when it waits for somebody who waits for us.';
 
 create function parley._p_lock_named_group(
-  queue_id integer, conversation_handle uuid, conversation_group_id uuid
+  queue_id integer, conversation_handle uuid, conversation_group_id uuid, has_deliveries boolean
 ) returns bigint
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -162,6 +166,9 @@ declare
 begin
   loop
     v_group_id := (parley._p_find_named(queue_id, conversation_handle, conversation_group_id, null)).group_id;
+    if has_deliveries then
+      perform parley._p_lock_unclaimed(array[v_group_id]);
+    end if;
     perform from parley._p_conversation_group as g where g.group_id = v_group_id for update;
     -- While we waited it may have moved to another group, or ended; the group may have gone.
     exit when found
@@ -171,6 +178,8 @@ begin
 end
 $$;
 
-comment on function parley._p_lock_named_group(integer, uuid, uuid) is
+comment on function parley._p_lock_named_group(integer, uuid, uuid, boolean) is
 'Locks a group or that of a conversation, waiting for its holder.
+Arguments: queue_id; conversation_handle and conversation_group_id, null for one that was not given; has_deliveries,
+whether it may be claimed: then this waits for the end of that, too.
 Errors: 8414, 8426 and 8436 not found or not of this queue.';

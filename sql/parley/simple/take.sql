@@ -12,6 +12,7 @@
 --   of one key only the first is taken   the condition of the scan: what another transaction has taken and not
 --     committed is still the first; messages of one key whose puts overlapped may be taken at once
 --   nothing that waits stands before where a scan begins   conversation/scan_hints.sql
+-- A message that is being delivered to a web address is passed by (simple/message_claims.sql).
 -- Locks: message rows, skip locked. Cost of a call: four statements; what is in others' hands before the first free row
 -- is walked past in the index, 0.1 ms for 640 rows.
 
@@ -55,6 +56,7 @@ begin
   ) as n
   where n.taker = any (v_takers)
     and n.taker <> all (v_running)
+    and not parley._p_is_message_claimed(queue.queue_id, n.position)
     and parley._p_is_first_of_key(queue.queue_id, n.endpoint_id, n.position)
   order by n.position
   limit 1;
@@ -65,7 +67,7 @@ begin
   from parley._p_message as m
   where m.ctid = v_first.row_id and m.position = v_first.position
   for update skip locked;
-  if not found then
+  if not found or parley._p_is_message_claimed(queue.queue_id, v_first.position) then
     return;
   end if;
   v_failed := parley._p_full_transaction_id(v_first.taker);
@@ -196,7 +198,11 @@ begin
   end if;
   -- In each round the next of each key.
   while v_left > 0 loop
-    return query select * from parley._p_claim(v_lane, v_low, v_left);
+    if queue.has_deliveries then
+      return query select * from parley._p_take_unclaimed(v_lane, v_low, v_left);
+    else
+      return query select * from parley._p_claim(v_lane, v_low, v_left);
+    end if;
     get diagnostics v_taken = row_count;
     exit when v_taken = 0;
     v_left := v_left - v_taken;
@@ -293,7 +299,7 @@ begin
     if timeout <> 0 then
       v_wait := parley._p_begin_scan(v_queue.position_sequence, timeout, v_wait);
     end if;
-    if v_queue.priorities = 32
+    if v_queue.priorities = 32 and not v_queue.has_deliveries
       and v_scan.position - v_scan.low <= 262144
       and (v_scan.taker = '0' or parley._p_is_running(v_scan.taker) and random() < 0.95)
       and (

@@ -16,7 +16,9 @@ create function parley.conversation_activity(
   is_locked boolean,
   locked_by integer,
   locked_by_prepared text,
-  locked_by_one_of integer[]
+  locked_by_one_of integer[],
+  claimed_by text,
+  claimed_at timestamptz
 )
 language sql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -36,10 +38,12 @@ as $$
     c.is_locked,
     c.locked_by,
     c.locked_by_prepared,
-    c.locked_by_one_of
+    c.locked_by_one_of,
+    c.claimed_by,
+    c.claimed_at
   from (
     select h.queue_id, h.endpoint_id, h.group_id, h.position, h.oldest, h.is_locked, h.locked_by, h.locked_by_prepared,
-      h.locked_by_one_of
+      h.locked_by_one_of, h.claimed_by, h.claimed_at
     from parley._p_head_conversations(
       array(select q.queue_id from parley._p_queues_to_receive_from(parley._p_caller(caller)) as q), 100
     ) as h
@@ -63,12 +67,13 @@ $$;
 
 comment on function parley.conversation_activity(integer, parley.caller) is
 'Shows which conversations stand at the heads of the queues that the caller may receive from: those that somebody
-has locked first, then by age.
+has locked or claimed first, then by age.
 Columns: conversation_handle, conversation_group_id, queue_name, service_name, far_service, state; waiting_messages,
 counted up to 1,000 rows, and is_more, whether there may be more; oldest_enqueue_time; is_locked, and locked_by, the
 process id of the session that holds the group; locked_by_prepared, the name of the prepared transaction that does;
 locked_by_one_of, the process ids of the sessions one of which does: it has locked the group in a subtransaction that it
-has released, such as a savepoint, and PostgreSQL does not show whose that was.
+has released, such as a savepoint, and PostgreSQL does not show whose that was; claimed_by, the session that has claimed
+the group to deliver messages of it to a web address, and claimed_at, since when: no transaction holds such a group.
 Arguments: top, at most so many.
 Errors: 127 top negative, 42501 unknown caller.';
 

@@ -1,6 +1,6 @@
 -- The activity of the queues and of the conversations at their heads: for screens that poll.
 --
--- Reading locks nothing and takes nothing. The holder of a group stands in its row: group rows are never updated, so
+-- Reading locks nothing and takes nothing. The holder of a group stands in its row: nothing in it ever changes, so
 -- xmax is the last transaction that has locked it, and pg_locks shows which session a running transaction belongs to
 -- (views/lock_holders.sql). Only the first rows of each queue are read, so a lock on a conversation far behind does not
 -- show here.
@@ -9,7 +9,7 @@
 create function parley._p_head_conversations(queue_ids integer[], rows_max integer)
 returns table (
   queue_id integer, endpoint_id bigint, group_id bigint, "position" bigint, oldest timestamptz, is_locked boolean,
-  locked_by integer, locked_by_prepared text, locked_by_one_of integer[]
+  locked_by integer, locked_by_prepared text, locked_by_one_of integer[], claimed_by text, claimed_at timestamptz
 )
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
@@ -47,20 +47,21 @@ begin
   -- In a statement of its own, after the rows: a transaction that has begun since the locks were read would have no
   -- session.
   return query
-  select h.queue_id, h.endpoint_id, h.group_id, h.position, h.oldest, o.transaction_id is not null, o.pid, o.prepared,
-    o.candidates
+  select h.queue_id, h.endpoint_id, h.group_id, h.position, h.oldest,
+    o.transaction_id is not null or c.group_id is not null, o.pid, o.prepared, o.candidates, c.claimed_by, c.claimed_at
   from unnest(
     v_heads.queue_ids, v_heads.endpoint_ids, v_heads.group_ids, v_heads.positions, v_heads.oldest, v_heads.holders
   ) as h (queue_id, endpoint_id, group_id, position, oldest, holder)
   left join parley._p_lock_holders(
     array(select distinct x.holder from unnest(v_heads.holders) as x (holder) where x.holder <> '0')
-  ) as o on o.transaction_id = h.holder;
+  ) as o on o.transaction_id = h.holder
+  left join parley._p_delivery_claim as c on c.group_id = h.group_id and c.leased_until > clock_timestamp();
 end
 $$;
 
 comment on function parley._p_head_conversations(integer[], integer) is
 'Gives the conversations that the first rows of some queues belong to, and who has them locked, as _p_lock_holders
-gives it.
+gives it, or claimed for a delivery.
 Arguments: queue_ids; rows_max, how many rows of each lane to read.';
 
 create function parley._p_queues_to_receive_from(caller oid) returns setof parley._p_queue

@@ -1,8 +1,9 @@
 // Package webhook delivers the messages of a queue to a web address.
 //
-// A reader shows itself the next message of a conversation that nobody holds and that need not wait, posts it, and receives it
-// when the address has accepted it, all in one transaction. So a message is delivered at least once: when the commit
-// after an acceptance fails it is delivered again, under the same id.
+// A reader claims the next message of a conversation that nobody holds and that need not wait, posts it, and receives it when the address
+// has accepted it. It claims in one transaction and records in another, and none is open while it waits for the answer; meanwhile it
+// renews the lease of its claim, and breaks the request off when that is lost. So a message is delivered at least once: when the daemon
+// dies, or the commit after an acceptance fails, it is delivered again, under the same id.
 //
 // The meaning of an answer ([judge]):
 //

@@ -50,6 +50,8 @@ type request struct {
 	body   []byte
 	number int             // of the request, from 1
 	over   <-chan struct{} // closed at the end of the test
+	// brokenOff is closed when the reader has broken it off.
+	brokenOff <-chan struct{}
 
 	posted
 	Conversations []posted
@@ -101,7 +103,7 @@ func newFixture(t *testing.T, settings string, answer func(http.ResponseWriter, 
 	t.Cleanup(b.server.Close)
 	permission, err := webhook.ParsePermission([]string{b.server.URL})
 	b.require(err)
-	b.starter = webhook.NewStarter(b.pool, permission, dialogsecurity.WebhookSecrets{}, b.log.Logger(slog.LevelInfo))
+	b.starter = webhook.NewStarter(b.pool, 20, permission, dialogsecurity.WebhookSecrets{}, b.log.Logger(slog.LevelInfo))
 	t.Cleanup(b.starter.Close)
 	b.exec("select parley.create_queue('initiator')")
 	b.exec("select parley.create_service('initiator', 'initiator')")
@@ -119,7 +121,7 @@ func (b *fixture) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	received := request{header: r.Header, body: body, over: b.Context().Done()}
+	received := request{header: r.Header, body: body, over: b.Context().Done(), brokenOff: r.Context().Done()}
 	_ = json.Unmarshal(body, &received)
 	b.mu.Lock()
 	b.requests = append(b.requests, received)

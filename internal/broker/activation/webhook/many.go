@@ -1,12 +1,14 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -27,50 +29,95 @@ type conversationRefusal struct {
 
 // deliverMany is deliver for several groups: one request has messages of a conversation of each. When it is not accepted all of them
 // are given back, and come alone.
-func (r *reader) deliverMany(ctx context.Context) (bool, error) {
-	work, cancel := outlive(ctx, stopTimeout)
-	defer cancel()
-	var posted [][]parley.Message
-	var refusals []conversationRefusal
-	found := false
-	err := pgx.BeginTxFunc(work, r.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		messages, err := parley.NextDeliveries(work, tx, r.queue, r.BatchSize, r.Groups)
-		if err != nil || len(messages) == 0 {
-			return err
-		}
-		found = true
-		var over []parley.Message
-		posted, over = r.partByConversation(messages)
-		answers := map[parley.UUID]answer{}
-		if len(posted) > 0 {
-			a, err := r.post(work, r.manyDelivery(posted))
-			if err != nil {
-				return err
-			}
-			if answers, err = a.forEach(posted); err != nil {
-				return &refusal{cause: err, isAttempt: true}
-			}
-		}
-		if refusals, err = r.acceptAll(work, tx, posted, answers); err != nil {
-			return err
-		}
-		for _, last := range over {
-			err := pgx.BeginFunc(work, tx, func(savepoint pgx.Tx) error { return r.end(work, savepoint, last) })
-			if err != nil && !errors.Is(err, errOvertaken) {
-				return err
-			}
-		}
-		return nil
-	})
+func (r *reader) deliverMany(ctx context.Context, claim parley.DeliveryClaim) (bool, error) {
+	asked := time.Now()
+	messages, err := parley.NextDelivery(ctx, r.pool, claim, r.BatchSize, r.Groups)
+	if err != nil || len(messages) == 0 {
+		return false, err
+	}
+	posted, over := r.partByConversation(messages)
+	answers, err := r.postMany(ctx, claim, posted, len(posted)+len(over), asked)
 	if refused, ok := errors.AsType[*refusal](err); ok {
-		return true, r.delayAll(ctx, posted, refused)
+		return true, r.delayAll(ctx, claim, posted, refused)
 	}
-	for _, one := range refusals {
-		if err == nil {
-			err = r.delay(ctx, one.first, one.reason)
+	var outcome manyOutcome
+	if err == nil {
+		err = pgx.BeginTxFunc(ctx, r.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) (err error) {
+			outcome, err = r.recordMany(ctx, tx, claim, posted, over, answers)
+			return err
+		})
+	}
+	if err != nil {
+		return r.giveBack(ctx, claim, err, "conversations", len(posted)+len(over))
+	}
+	for _, one := range outcome.refusals {
+		err = errors.Join(err, r.delay(ctx, claim, one.first, one.reason))
+	}
+	if outcome.left != nil {
+		_, _ = r.giveBack(ctx, claim, outcome.left, "conversations", len(posted)+len(over))
+	}
+	return err == nil, err
+}
+
+// postMany posts messages of several conversations, and gives the answer for each. Without any there is nothing to post.
+func (r *reader) postMany(
+	ctx context.Context, claim parley.DeliveryClaim, posted [][]parley.Message, claimed int, asked time.Time,
+) (map[parley.UUID]answer, error) {
+	if len(posted) == 0 {
+		return nil, nil
+	}
+	held, end := r.hold(ctx, claim, claimed, asked)
+	a, err := r.post(held, r.manyDelivery(posted))
+	if err := cmp.Or(end(), err); err != nil {
+		return nil, err
+	}
+	answers, err := a.forEach(posted)
+	if err != nil {
+		return nil, &refusal{cause: err, isAttempt: true}
+	}
+	return answers, nil
+}
+
+// manyOutcome holds the conversations of an accepted request that could not be recorded.
+type manyOutcome struct {
+	refusals []conversationRefusal
+	left     error // errOvertaken or errLost, of a conversation that comes again; nil when there is none
+}
+
+// recordMany receives what was accepted, and ends our side of what is over. Each conversation is behind a savepoint: one that asks for
+// what cannot be, that was lost, or that another sender has come in front of, takes no others along.
+func (r *reader) recordMany(
+	ctx context.Context, tx pgx.Tx, claim parley.DeliveryClaim, posted [][]parley.Message, over []parley.Message,
+	answers map[parley.UUID]answer,
+) (outcome manyOutcome, err error) {
+	record := func(first parley.Message, what func(tx pgx.Tx) error) error {
+		err := pgx.BeginFunc(ctx, tx, func(savepoint pgx.Tx) error {
+			return recordIn(ctx, savepoint, claim, first.ConversationHandle, what)
+		})
+		if refused, ok := errors.AsType[*refusal](err); ok {
+			outcome.refusals = append(outcome.refusals, conversationRefusal{first, refused})
+			return nil
+		}
+		if errors.Is(err, errOvertaken) || errors.Is(err, errLost) {
+			outcome.left = err
+			return nil
+		}
+		return err
+	}
+	for _, messages := range posted {
+		err := record(messages[0], func(savepoint pgx.Tx) error {
+			return r.accept(ctx, savepoint, messages, answers[messages[0].ConversationHandle])
+		})
+		if err != nil {
+			return outcome, err
 		}
 	}
-	return err == nil && found, err
+	for _, last := range over {
+		if err := record(last, func(savepoint pgx.Tx) error { return r.end(ctx, savepoint, last) }); err != nil {
+			return outcome, err
+		}
+	}
+	return outcome, nil
 }
 
 // partByConversation gives the messages to be posted of each conversation, and the messages that say that one is over.
@@ -88,24 +135,6 @@ func (r *reader) partByConversation(messages []parley.Message) (posted [][]parle
 		begin = end
 	}
 	return posted, over
-}
-
-// acceptAll receives what was accepted, each conversation behind a savepoint: one that asks for what cannot be, or that another sender has
-// come in front of, takes no others along.
-func (r *reader) acceptAll(
-	ctx context.Context, tx pgx.Tx, posted [][]parley.Message, answers map[parley.UUID]answer,
-) (refusals []conversationRefusal, err error) {
-	for _, messages := range posted {
-		err := pgx.BeginFunc(ctx, tx, func(savepoint pgx.Tx) error {
-			return r.accept(ctx, savepoint, messages, answers[messages[0].ConversationHandle])
-		})
-		if refused, ok := errors.AsType[*refusal](err); ok {
-			refusals = append(refusals, conversationRefusal{messages[0], refused})
-		} else if err != nil && !errors.Is(err, errOvertaken) {
-			return nil, err
-		}
-	}
-	return refusals, nil
 }
 
 func (r *reader) manyDelivery(posted [][]parley.Message) delivery {
@@ -155,16 +184,18 @@ func (a answer) forEach(posted [][]parley.Message) (map[parley.UUID]answer, erro
 }
 
 // delayAll gives back conversations that were refused together: each comes alone after that. One by itself waits.
-func (r *reader) delayAll(ctx context.Context, posted [][]parley.Message, refused *refusal) error {
+func (r *reader) delayAll(ctx context.Context, claim parley.DeliveryClaim, posted [][]parley.Message, refused *refusal) error {
 	if len(posted) == 1 {
-		return r.delay(ctx, posted[0][0], refused)
+		err := r.delay(ctx, claim, posted[0][0], refused)
+		r.release(ctx, claim) // those that are over
+		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
-	err := pgx.BeginFunc(ctx, r.pool, func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(undo, r.pool, func(tx pgx.Tx) error {
 		for _, messages := range posted {
-			_, _, err := parley.FailDelivery(ctx, tx, parley.DeliveryFailure{
-				Queue: r.queue, ConversationHandle: messages[0].ConversationHandle, Error: refused.Error(),
+			_, err := parley.FailDelivery(undo, tx, parley.DeliveryFailure{
+				Claim: claim, ConversationHandle: messages[0].ConversationHandle, Error: refused.Error(),
 				IsAttempt: refused.isAttempt, Retry: refused.retry, Answer: refused.answer, IsTogether: true,
 			})
 			if err != nil {
@@ -173,6 +204,7 @@ func (r *reader) delayAll(ctx context.Context, posted [][]parley.Message, refuse
 		}
 		return nil
 	})
+	r.release(ctx, claim)
 	if err != nil {
 		return err
 	}

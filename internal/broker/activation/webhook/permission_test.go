@@ -40,7 +40,7 @@ func TestNoAddressIsCalledThatTheOperatorHasNotAllowed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		starter := webhook.NewStarter(nil, permission, dialogsecurity.WebhookSecrets{}, nil)
+		starter := webhook.NewStarter(nil, 1, permission, dialogsecurity.WebhookSecrets{}, nil)
 		external, _ := json.Marshal(map[string]any{"url": c.url, "secret": "s", "timeout_ms": 1000, "batch_size": 1})
 		_, err = starter.NewReader(activation.Queue{External: external}, 1)
 		if c.allowed && err != nil || !c.allowed && !errors.Is(err, webhook.ErrNotAllowed) {
@@ -66,7 +66,7 @@ func TestPrivateAddressesAreForHostsThatAreNamed(t *testing.T) {
 	permission, err := webhook.ParsePermission([]string{"http://*"})
 	b.require(err)
 	named := b.starter
-	b.starter = webhook.NewStarter(b.pool, permission, dialogsecurity.WebhookSecrets{}, nil)
+	b.starter = webhook.NewStarter(b.pool, 20, permission, dialogsecurity.WebhookSecrets{}, nil)
 	defer b.starter.Close()
 	if err := b.reader(1).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "no public address") {
 		t.Errorf("got %v", err)

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,7 +39,10 @@ type reader struct {
 	url     *url.URL
 	client  *http.Client
 	shared  *shared
-	logger  *slog.Logger
+	// requests has room for as many as may be under way at once, of all readers of the database.
+	requests chan struct{}
+	lease    time.Duration // of claims
+	logger   *slog.Logger
 }
 
 // Run delivers until there is nothing to deliver, now or later. While conversations wait after a failure it stays: the
@@ -97,52 +101,52 @@ func (r *reader) timeToNext(ctx context.Context) (time.Duration, bool, error) {
 	return parley.TimeToNextDelivery(ctx, r.pool, r.queue)
 }
 
-// deliver does one transaction: it shows itself messages, posts them, and receives what was accepted. It reports whether there
-// was anything to deliver, accepted or not.
+// deliver claims messages, posts them, and records what became of them. No transaction is open meanwhile. It reports whether there was
+// anything to deliver, accepted or not.
 func (r *reader) deliver(ctx context.Context) (bool, error) {
-	switch {
-	case r.IsSimple:
-		return r.deliverSimple(ctx)
-	case r.Groups > 1:
-		return r.deliverMany(ctx)
+	select {
+	case r.requests <- struct{}{}:
+		defer func() { <-r.requests }()
+	case <-ctx.Done():
+		return false, ctx.Err()
 	}
 	work, cancel := outlive(ctx, stopTimeout)
 	defer cancel()
-	var messages []parley.Message
-	err := pgx.BeginTxFunc(work, r.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		var err error
-		messages, err = parley.NextDelivery(work, tx, r.queue, r.BatchSize)
-		if err != nil || len(messages) == 0 {
-			return err
-		}
-		return r.handOver(work, tx, messages)
-	})
-	var refused *refusal
+	claim := parley.NewDeliveryClaim(r.queue, r.lease)
 	switch {
-	case errors.Is(err, errOvertaken):
-		// Another sender's message has come in front of what was delivered: again, in the right order.
-		return true, nil
-	case errors.As(err, &refused):
-		return true, r.delay(ctx, messages[0], refused)
-	case err != nil:
+	case r.IsSimple:
+		return r.deliverSimple(work, claim)
+	case r.Groups > 1:
+		return r.deliverMany(work, claim)
+	}
+	asked := time.Now()
+	messages, err := parley.NextDelivery(work, r.pool, claim, r.BatchSize, 1)
+	if err != nil || len(messages) == 0 {
 		return false, err
 	}
-	return len(messages) > 0, nil
+	err = r.handOver(work, claim, messages, asked)
+	if refused, ok := errors.AsType[*refusal](err); ok {
+		return true, r.delay(work, claim, messages[0], refused)
+	}
+	if err != nil {
+		return r.giveBack(work, claim, err,
+			"conversation_handle", messages[0].ConversationHandle, "message_id", messages[0].MessageID)
+	}
+	return true, nil
 }
 
-var errOvertaken = errors.New("a message has come in front of those that were delivered")
-
-// handOver posts messages and does what the answer says, in the transaction that has them locked.
-func (r *reader) handOver(ctx context.Context, tx pgx.Tx, messages []parley.Message) error {
+// handOver posts messages of a conversation, which were asked for at a time, and does what the answer says.
+func (r *reader) handOver(ctx context.Context, claim parley.DeliveryClaim, messages []parley.Message, asked time.Time) error {
 	last := messages[0]
 	if messages = r.toPost(messages); len(messages) == 0 {
-		return r.end(ctx, tx, last)
+		return r.record(ctx, claim, last.ConversationHandle, func(tx pgx.Tx) error { return r.end(ctx, tx, last) })
 	}
-	answer, err := r.post(ctx, r.dialogDelivery(messages))
-	if err != nil {
+	held, end := r.hold(ctx, claim, 1, asked)
+	answer, err := r.post(held, r.dialogDelivery(messages))
+	if err := cmp.Or(end(), err); err != nil {
 		return err
 	}
-	return r.accept(ctx, tx, messages, answer)
+	return r.record(ctx, claim, last.ConversationHandle, func(tx pgx.Tx) error { return r.accept(ctx, tx, messages, answer) })
 }
 
 // toPost gives those of the messages of a conversation that are posted; none when the first says that it is over.
@@ -255,22 +259,23 @@ func blame(err error) error {
 }
 
 // delay lets a refused conversation wait. It fails when the web address seems to be unavailable.
-func (r *reader) delay(ctx context.Context, message parley.Message, refused *refusal) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+func (r *reader) delay(ctx context.Context, claim parley.DeliveryClaim, message parley.Message, refused *refusal) error {
+	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
-	attempts, isSetAside, err := parley.FailDelivery(ctx, r.pool, parley.DeliveryFailure{
-		Queue: r.queue, ConversationHandle: message.ConversationHandle, Error: refused.Error(),
+	failed, err := parley.FailDelivery(undo, r.pool, parley.DeliveryFailure{
+		Claim: claim, ConversationHandle: message.ConversationHandle, Error: refused.Error(),
 		IsAttempt: refused.isAttempt, IsFinal: refused.isFinal, Retry: refused.retry, Answer: refused.answer,
 	})
-	if err != nil {
+	about := []any{"conversation_handle", message.ConversationHandle, "message_id", message.MessageID}
+	if err != nil || failed.IsLost {
+		_, err := r.giveBack(ctx, claim, cmp.Or(err, errLost), about...)
 		return err
 	}
-	logger := r.logger.With("conversation_handle", message.ConversationHandle, "message_id", message.MessageID,
-		"error", refused, "attempts", attempts)
+	logger := r.logger.With(about...).With("error", refused, "attempts", failed.Attempts)
 	if refused.answer != "" {
 		logger = logger.With("answer", refused.answer)
 	}
-	if isSetAside {
+	if failed.IsSetAside {
 		logger.Error("conversation is set aside: the webhook refused its message too often; see parley poison list")
 	} else {
 		logger.Warn("webhook did not accept a message; its conversation waits")

@@ -35,7 +35,7 @@ func (b *fixture) restart(keys *dialogsecurity.MasterKeys) {
 	permission, err := webhook.ParsePermission([]string{b.server.URL})
 	b.require(err)
 	log := slog.New(slog.NewTextHandler(b.log, nil))
-	b.starter = webhook.NewStarter(b.pool, permission, dialogsecurity.WebhookSecrets{Keys: keys, SealsPlain: true, Logger: log}, log)
+	b.starter = webhook.NewStarter(b.pool, 20, permission, dialogsecurity.WebhookSecrets{Keys: keys, SealsPlain: true, Logger: log}, log)
 	b.Cleanup(b.starter.Close)
 }
 

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,35 +32,43 @@ type simpleContent struct {
 	Body         *string   `json:"body"`
 }
 
-// deliverSimple is deliver for a simple queue: it shows itself messages, posts them, and takes what was accepted.
-func (r *reader) deliverSimple(ctx context.Context) (bool, error) {
-	work, cancel := outlive(ctx, stopTimeout)
-	defer cancel()
-	var messages []parley.TakenMessage
-	err := pgx.BeginTxFunc(work, r.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		var err error
-		messages, err = parley.NextMessageDelivery(work, tx, r.queue, r.BatchSize)
-		if err != nil || len(messages) == 0 {
-			return err
-		}
-		answer, err := r.post(work, r.simpleDelivery(messages))
-		if err != nil {
-			return err
-		}
-		if answer.asks() || len(answer.Conversations) > 0 {
-			return &refusal{cause: errors.New("the answer asks for what cannot be: a message of a simple queue has no conversation " +
-				"in which to reply, or to end"), isAttempt: true}
-		}
-		same, err := parley.FinishMessageDelivery(work, tx, r.queue, messages)
-		if err == nil && !same {
-			err = fmt.Errorf("deliver messages of queue %s: they were taken while they were locked", r.queue)
+// deliverSimple is deliver for a simple queue: it claims messages, posts them, and takes what was accepted.
+func (r *reader) deliverSimple(ctx context.Context, claim parley.DeliveryClaim) (bool, error) {
+	asked := time.Now()
+	messages, err := parley.NextMessageDelivery(ctx, r.pool, claim, r.BatchSize)
+	if err != nil || len(messages) == 0 {
+		return false, err
+	}
+	err = r.handOverSimple(ctx, claim, messages, asked)
+	if refused, ok := errors.AsType[*refusal](err); ok {
+		return true, r.delaySimple(ctx, claim, messages, refused)
+	}
+	if err != nil {
+		return r.giveBack(ctx, claim, err, "message_id", messages[0].MessageID, "messages", len(messages))
+	}
+	return true, nil
+}
+
+// handOverSimple posts messages, which were asked for at a time, and takes them when they were accepted.
+func (r *reader) handOverSimple(
+	ctx context.Context, claim parley.DeliveryClaim, messages []parley.TakenMessage, asked time.Time,
+) error {
+	held, end := r.hold(ctx, claim, len(messages), asked)
+	answer, err := r.post(held, r.simpleDelivery(messages))
+	if err := cmp.Or(end(), err); err != nil {
+		return err
+	}
+	if answer.asks() || len(answer.Conversations) > 0 {
+		return &refusal{cause: errors.New("the answer asks for what cannot be: a message of a simple queue has no conversation " +
+			"in which to reply, or to end"), isAttempt: true}
+	}
+	return pgx.BeginTxFunc(ctx, r.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		isOurs, err := parley.FinishMessageDelivery(ctx, tx, claim, messages)
+		if err == nil && !isOurs {
+			err = errLost
 		}
 		return err
 	})
-	if refused, ok := errors.AsType[*refusal](err); ok {
-		return true, r.delaySimple(ctx, messages, refused)
-	}
-	return err == nil && len(messages) > 0, err
 }
 
 func (r *reader) simpleDelivery(messages []parley.TakenMessage) delivery {
@@ -90,22 +99,26 @@ func (r *reader) simpleDelivery(messages []parley.TakenMessage) delivery {
 }
 
 // delaySimple lets refused messages wait. It fails when the web address seems to be unavailable.
-func (r *reader) delaySimple(ctx context.Context, messages []parley.TakenMessage, refused *refusal) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+func (r *reader) delaySimple(
+	ctx context.Context, claim parley.DeliveryClaim, messages []parley.TakenMessage, refused *refusal,
+) error {
+	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
-	attempts, isSetAside, err := parley.FailMessageDelivery(ctx, r.pool, messages, parley.DeliveryFailure{
-		Queue: r.queue, Error: refused.Error(), IsAttempt: refused.isAttempt, IsFinal: refused.isFinal,
+	failed, err := parley.FailMessageDelivery(undo, r.pool, messages, parley.DeliveryFailure{
+		Claim: claim, Error: refused.Error(), IsAttempt: refused.isAttempt, IsFinal: refused.isFinal,
 		Retry: refused.retry, Answer: refused.answer,
 	})
-	if err != nil {
+	about := []any{"message_id", messages[0].MessageID, "messages", len(messages)}
+	if err != nil || failed.IsLost {
+		_, err := r.giveBack(ctx, claim, cmp.Or(err, errLost), about...)
 		return err
 	}
-	logger := r.logger.With("message_id", messages[0].MessageID, "messages", len(messages), "error", refused, "attempts", attempts)
+	logger := r.logger.With(about...).With("error", refused, "attempts", failed.Attempts)
 	if refused.answer != "" {
 		logger = logger.With("answer", refused.answer)
 	}
 	switch {
-	case isSetAside:
+	case failed.IsSetAside:
 		logger.Error("message is set aside: the webhook refused it too often; see parley poison messages")
 	case refused.isAttempt && len(messages) > 1:
 		logger.Warn("webhook did not accept messages; each comes alone now")

@@ -26,6 +26,8 @@ type Starter struct {
 	logger     *slog.Logger
 	named      *http.Client // for hosts that the operator has named
 	public     *http.Client // for all others
+	requests   chan struct{}
+	lease      time.Duration // of claims
 
 	mu     sync.Mutex
 	queues map[int]*shared
@@ -56,10 +58,12 @@ type definition struct {
 
 func (d definition) timeout() time.Duration { return time.Duration(d.TimeoutMS) * time.Millisecond }
 
-// NewStarter makes a starter; each of its readers takes a connection of the pool while it delivers. Secrets that are not
-// sealed it uses as they are. A nil logger is [slog.Default]. Call Close when all readers
-// have ended.
-func NewStarter(pool *pgxpool.Pool, permission Permission, secrets Secrets, logger *slog.Logger) *Starter {
+// NewStarter makes a starter; up to requestsMax requests of its readers are under way at once. A reader takes a connection of the pool to
+// claim, to renew and to record, and none while it waits for an answer. Secrets that are not sealed it uses as they are. A nil logger is
+// [slog.Default]. Call Close when all readers have ended.
+func NewStarter(
+	pool *pgxpool.Pool, requestsMax int, permission Permission, secrets Secrets, logger *slog.Logger,
+) *Starter {
 	return &Starter{
 		pool:       pool,
 		permission: permission,
@@ -67,6 +71,8 @@ func NewStarter(pool *pgxpool.Pool, permission Permission, secrets Secrets, logg
 		logger:     cmp.Or(logger, slog.Default()),
 		named:      newClient(false),
 		public:     newClient(true),
+		requests:   make(chan struct{}, requestsMax),
+		lease:      defaultLease,
 		queues:     map[int]*shared{},
 	}
 }
@@ -81,7 +87,7 @@ func (s *Starter) Close() {
 //
 // Errors: [ErrNotAllowed], a definition that makes no sense, or a secret that the master key does not open.
 func (s *Starter) NewReader(q activation.Queue, number int) (activation.Reader, error) {
-	r := &reader{pool: s.pool, queue: q.Name, queueID: q.ID, client: s.public}
+	r := &reader{pool: s.pool, queue: q.Name, queueID: q.ID, client: s.public, requests: s.requests, lease: s.lease}
 	if err := json.Unmarshal(q.External, &r.definition); err != nil {
 		// The error of the parser may show the secret.
 		return nil, errors.New("read the definition of the webhook: it is malformed")

@@ -142,6 +142,8 @@ func lockHolder(c operate.ConversationActivity) string {
 	switch {
 	case !c.IsLocked:
 		return "-"
+	case c.ClaimedBy != nil && c.ClaimedSeconds != nil:
+		return fmt.Sprintf("delivery for %s (%s)", Age(*c.ClaimedSeconds), *c.ClaimedBy)
 	case c.LockedByPrepared != nil:
 		return fmt.Sprintf("prepared transaction %q", *c.LockedByPrepared)
 	case len(c.LockedByOneOf) > 0:
