@@ -9,8 +9,8 @@
 -- TAG). It gets a time at which its tokens will have come, behind those that were put off before it (reserved_to): so a
 -- backlog comes back at the rate and not at once.
 --
--- Locks: buckets in the order of their keys, then the lease. Cost: four statements for a batch of messages, only where
--- there are rates.
+-- Locks: buckets in the order of their keys, then the lease. Cost: five statements for a batch of messages, only where
+-- there are rates. The one that gives the demands is PL/pgSQL, which keeps its plan.
 
 create table parley_mail._p_rate_bucket (
   connector text not null,
@@ -41,9 +41,11 @@ comment on type parley_mail._p_demand is 'That a message takes cost tokens of a 
 create function parley_mail._p_demands(
   connector text, lane text, items bigint[], message_ids bigint[], host text, source text, remote text
 ) returns setof parley_mail._p_demand
-language sql stable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
+begin
+  return query
   select distinct u.item, r.key, case when r.match like '*.%' then r.match else v.value end, r.per,
     case when r.is_of_recipients then p.recipients else 1 end, r.amount, r.burst
   from unnest(items, message_ids) as u (item, message_id)
@@ -67,7 +69,8 @@ as $$
     end) as a (value)
     where a.value is not null
   ) as v
-  where r.match is null or r.match = v.value or r.match like '*.%' and v.value like '%' || substr(r.match, 2)
+  where r.match is null or r.match = v.value or r.match like '*.%' and v.value like '%' || substr(r.match, 2);
+end
 $$;
 
 comment on function parley_mail._p_demands(text, text, bigint[], bigint[], text, text, text) is
