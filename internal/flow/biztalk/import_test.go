@@ -132,9 +132,9 @@ const (
 func TestBindingsBecomeDefinitionsThatADatabaseTakes(t *testing.T) {
 	t.Parallel()
 	source := bindings(
-		location(`D:\Orders\In\*.xml`, transport("ReceiveLocationTransportType", "FILE", "PollingInterval", "5000")+
+		location(`D:\Orders\In\*.xml`, transport("ReceiveLocationTransportType", "FILE", "PollingInterval", "5000", "BatchSize", "5", "BatchSizeInBytes", "102400")+
 			pipelineOf("ReceivePipeline", xmlReceive)) +
-			port(`\\files\erp$\%MessageID%.xml`, transport("TransportType", "FILE", "CopyMode", "2")+
+			port(`\\files\erp$\%MessageID%.xml`, transport("TransportType", "FILE", "CopyMode", "2", "AllowCacheOnWrite", "-1")+
 				`<RetryCount>10</RetryCount><RetryInterval>1</RetryInterval>`,
 				pipelineOf("TransmitPipeline", passTransmit)+`<Priority>2</Priority><OrderedDelivery>true</OrderedDelivery>
 <StopSendingOnFailure>true</StopSendingOnFailure><RouteFailedMessage>true</RouteFailedMessage><Description>to the ERP</Description>`+
@@ -145,13 +145,13 @@ func TestBindingsBecomeDefinitionsThatADatabaseTakes(t *testing.T) {
 	result := imported(t, source)
 	requireObject(t, result, "receive port", "In", `{"application":"Orders"}`)
 	requireObject(t, result, "receive location", "Folder", `{"adapter":"FILE","address":"${DRIVE_D}/Orders/In/*.xml","enabled":true,`+
-		`"host":"Receiver","pipeline":"XMLReceive","receive_port":"In","settings":{"poll_interval":"5 seconds"}}`)
+		`"host":"Receiver","pipeline":"XMLReceive","receive_port":"In","settings":{"batch_count":5,"ignore_case":true,"poll_interval":"5 seconds"}}`)
 	requireObject(t, result, "send port", "Out", `{"adapter":"FILE","address":"${SHARE_FILES_ERP}/%MessageID%.xml","application":"Orders",`+
 		`"description":"to the ERP","failed_message_routing":true,`+
 		`"filter":[[{"operator":"=","property":"MessageType","value":"urn:orders#Order"},`+
 		`{"operator":"<>","property":"ReceivePortName","value":"In"}],[{"operator":"exists","property":"SourceFileName"}]],`+
 		`"host":"Sender","on_failure":"stop","ordered":true,"priority":2,"retry_policy":"10 times, a minute apart",`+
-		`"settings":{"mode":"overwrite"}}`)
+		`"settings":{"fsync":false,"mode":"overwrite"}}`)
 	requireObject(t, result, "send port group", "All", `{"application":"Orders","filter":[[{"operator":"=","property":"ErrorReport.FailureCode",`+
 		`"value":"0xc0c01657"}]],"ports":["Out"]}`)
 	requireObject(t, result, "host", "Sender", `{"role":"flow_sender"}`)

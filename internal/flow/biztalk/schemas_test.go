@@ -66,7 +66,7 @@ func TestPipelinesBecomeDefinitionsOfTheirComponents(t *testing.T) {
 	requireObject(t, result, "pipeline", "ReadOrders", `{"application":"Orders","description":"reads orders","direction":"receive","stages":{"disassemble":`+
 		`[{"component":"flat-file-disassembler","settings":{"document":"urn:shop:orders#Order","recoverable":true}}]}}`)
 	requireObject(t, result, "receive location", "Folder", `{"adapter":"FILE","address":"${DRIVE_C}/a/*.txt","enabled":true,"host":"Receiver",`+
-		`"pipeline":"ReadOrders","pipeline_settings":{"flat-file-disassembler":{"recoverable":false}},"receive_port":"In"}`)
+		`"pipeline":"ReadOrders","pipeline_settings":{"flat-file-disassembler":{"recoverable":false}},"receive_port":"In","settings":{"ignore_case":true}}`)
 	requireOmission(t, result, "PartyRes", false)
 	if faults := checked(t, sqltest.NewBroker(t), result); len(faults) > 0 {
 		t.Errorf("the database refuses %+v", faults)

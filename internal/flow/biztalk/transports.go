@@ -182,7 +182,7 @@ func (e *endpoint) hideSecrets() {
 
 // macros stand in the names of files for values of the message.
 var macros = []string{
-	"%MessageID%", "%SourceFileName%", "%datetime%", "%datetime_bts2000%", "%datetime.tz%", "%time%", "%time.tz%", "%UTC%",
+	"%MessageID%", "%SourceFileName%", "%datetime%", "%datetime_bts2000%", "%datetime.tz%", "%time%", "%time.tz%",
 }
 
 func (e *endpoint) file() {
@@ -204,7 +204,16 @@ func (e *endpoint) file() {
 		if ms, err := strconv.Atoi(e.properties["pollinginterval"]); err == nil && ms > 0 && ms != 60_000 {
 			e.settings["poll_interval"] = duration(time.Duration(ms) * time.Millisecond)
 		}
+		e.setNumber("batch_count", e.properties["batchsize"], 20)
+		e.setNumber("batch_bytes", e.properties["batchsizeinbytes"], 100<<10)
+		mask := written[strings.LastIndexAny(written, `\/`)+1:]
+		if strings.ToLower(mask) != strings.ToUpper(mask) { // names of Windows are the same in small letters and in capitals
+			e.settings["ignore_case"] = true
+		}
 		return
+	}
+	if isTrue(e.properties["allowcacheonwrite"]) {
+		e.settings["fsync"] = false
 	}
 	if mode := map[string]string{"0": "append", "2": "overwrite"}[e.properties["copymode"]]; mode != "" {
 		e.settings["mode"] = mode
@@ -214,7 +223,15 @@ func (e *endpoint) file() {
 		rest = strings.ReplaceAll(rest, macro, "")
 	}
 	if begin := strings.IndexByte(rest, '%'); begin >= 0 && strings.Count(rest[begin:], "%") > 1 {
-		e.stop(e.at, "macros in the name "+written, "they have no meaning here", "use "+strings.Join(macros[:3], ", "))
+		e.stop(e.at, "macros in the name "+written, "they have no meaning here",
+			"use "+strings.Join(macros, ", ")+", or name the property that has the value in the setting macros")
+	}
+}
+
+// setNumber takes a number over that is not the default.
+func (e *endpoint) setNumber(setting, written string, defaultValue int) {
+	if n, err := strconv.Atoi(written); err == nil && n > 0 && n != defaultValue {
+		e.settings[setting] = n
 	}
 }
 

@@ -81,6 +81,9 @@ func TestAFileThatCameUnderTheNameOfOneThatWasTakenIsNew(t *testing.T) {
 		"other content of the same time": func(_ *location, path string) error {
 			return errors.Join(os.WriteFile(path+"~", []byte("2"), 0o600), os.Chtimes(path+"~", old, old), os.Rename(path+"~", path))
 		},
+		"other content of the same time, written in place": func(_ *location, path string) error {
+			return errors.Join(os.WriteFile(path, []byte("2"), 0o600), os.Chtimes(path, old, old))
+		},
 		"same content of the same time": func(_ *location, path string) error {
 			return errors.Join(os.WriteFile(path+"~", []byte("1"), 0o600), os.Chtimes(path+"~", old, old), os.Rename(path+"~", path))
 		},
