@@ -257,8 +257,11 @@ func TestLinksAndFilesWithOtherNamesAreNotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.put(t, "z", "good")
-	l.polled(t, "*", `{"ready": "renamed", "subfolders": true}`)
+	r := l.polled(t, "*", `{"ready": "renamed", "subfolders": true}`)
 	l.want(t, []string{"good"}, "folder", "link", "name")
+	if r.passed["link"] == "" || r.passed["folder"] == "" || r.pauses["name"].reason == "" {
+		t.Errorf("it was not reported: %v, %v", r.passed, r.pauses)
+	}
 }
 
 func TestAFolderThatIsALinkOutOfThePermittedIsRefused(t *testing.T) {

@@ -171,6 +171,9 @@ func TestAFileIsCreatedAndNoneIsOverwritten(t *testing.T) {
 		t.Errorf("the deliveries are %v", errs)
 	}
 	p.want(t, map[string]string{"in.xml": "of somebody", "other.xml": "2"})
+	if errs := p.send(t, message(3, "of someBODY")); code(errs[0]) != "send.refused" {
+		t.Errorf("a file of as many bytes counts as sent: %v", errs)
+	}
 }
 
 // The process ends between the file and the record that it was sent.

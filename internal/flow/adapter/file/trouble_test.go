@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -85,6 +86,28 @@ func TestAFileThatChangesWhileItIsReadIsTakenLater(t *testing.T) {
 	l.poll(t, r)
 	if got := l.Bodies(); len(got) != 2 || got[0] != large[1:]+"y" || got[1] != "12" {
 		t.Errorf("%d files are taken", len(got))
+	}
+}
+
+// A program writes to a large file while its body is being read.
+func TestABodyThatChangesWhileItIsReadEndsWithAnError(t *testing.T) {
+	t.Parallel()
+	l := newLocation(t)
+	large := strings.Repeat("x", inMemory+1)
+	l.put(t, "large", large)
+	r := l.receiver(t, "*", atOnce)
+	batch := l.takenOnly(t, r)
+	body, err := batch[0].input.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = body.Close() }()
+	if _, err := io.CopyN(io.Discard, body, 1000); err != nil {
+		t.Fatal(err)
+	}
+	l.put(t, "large", large[1:]+"y")
+	if _, err := io.Copy(io.Discard, body); !errors.Is(err, errChanged) {
+		t.Errorf("the body ends with %v", err)
 	}
 }
 
