@@ -51,6 +51,11 @@ func (r *MailResult) Ending() Ending {
 	return Ending{r.Passed, r.Examples, r.Machine, r.Server, r.StartedAt, theirs}
 }
 
+// Ending is how the run ended.
+func (r *FlowResult) Ending() Ending {
+	return Ending{r.Passed, r.Examples, r.Machine, r.Server, r.StartedAt, theirs}
+}
+
 // writePage writes a page with what those of all demos have.
 func writePage(out io.Writer, o Outcome, page report.Page) error {
 	ending := o.Ending()

@@ -41,6 +41,7 @@ type Section struct {
 	Lines   *LineChart
 	Bars    *BarChart
 	Columns *ColumnChart
+	Flow    *FlowPicture
 	Table   *Table
 	// Code is set as it is, such as a command to copy.
 	Code string
@@ -60,7 +61,8 @@ type Table struct {
 var templates embed.FS
 
 var page = template.Must(template.New("").Funcs(template.FuncMap{
-	"layoutLines": layoutLines, "layoutBars": layoutBars, "layoutColumns": layoutColumns, "formats": formats, "tied": tied,
+	"layoutLines": layoutLines, "layoutBars": layoutBars, "layoutColumns": layoutColumns,
+	"layoutFlow": layoutFlow, "formats": formats, "tied": tied,
 	"laid":   func(f format, chart *BarChart) laid { return laid{f, chart} },
 	"opened": func(f format, chart any, width, height float64) opened { return opened{f, chart, width, height} },
 }).ParseFS(templates, "*.tmpl"))

@@ -80,7 +80,7 @@ With --json the last line of standard output is one object. The exit code is 1 w
 	flags.StringVar(&config.Database, "database", "parley_demo", "name of the database that is made for the run")
 	flags.BoolVar(&config.Keep, "keep", false, "keep the database afterwards")
 	flags.StringVar(&html, "html", "parley-demo.html", "where to write the result page; empty for none")
-	cmd.AddCommand(newDemoMailCommand(a))
+	cmd.AddCommand(newDemoMailCommand(a), newDemoFlowCommand(a))
 	return cmd
 }
 

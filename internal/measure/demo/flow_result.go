@@ -1,0 +1,202 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/measure/machine"
+)
+
+// FlowResult is the result of a run of the demo of integration. As JSON it is a stable format; docs/reference/json.md describes it.
+type FlowResult struct {
+	// Passed reports whether nothing was found wrong, a record was mended, a node was killed, and nothing was left behind.
+	Passed bool `json:"passed"`
+	FlowFindings
+	OrdersSample
+	NodesKilled int               `json:"nodes_killed"`
+	LeftBehind  FlowLeftovers     `json:"left_behind"`
+	Settings    FlowSettings      `json:"settings"`
+	Machine     machine.Machine   `json:"machine"`
+	Server      map[string]string `json:"server_settings"`
+	StartedAt   time.Time         `json:"started_at"`
+	// HTML is the path of the result page, or empty.
+	HTML string `json:"html"`
+
+	// Fields that only the page shows.
+	samples []OrdersSample
+	marks   []mailMark
+}
+
+// FlowSettings are the settings of the run.
+type FlowSettings struct {
+	Sessions        int     `json:"sessions"`
+	DurationSeconds float64 `json:"duration_seconds"`
+}
+
+// FlowLeftovers counts inputs that no node has taken, and messages that are still in the engine.
+type FlowLeftovers struct {
+	Files     int64 `json:"files"`
+	Rows      int64 `json:"rows"`
+	Messages  int64 `json:"messages"`
+	Suspended int64 `json:"suspended"`
+	Work      int64 `json:"work"`
+	Received  int64 `json:"queue"`
+}
+
+func (l FlowLeftovers) total() int64 {
+	return l.Files + l.Rows + l.Messages + l.Suspended + l.Work + l.Received
+}
+
+// left counts what is under way.
+func (r *flowRun) left(ctx context.Context) (l FlowLeftovers, err error) {
+	files, err := os.ReadDir(r.path("in"))
+	if err != nil {
+		return l, fmt.Errorf("count the files: %w", err)
+	}
+	l.Files = int64(len(files))
+	err = r.control.QueryRow(ctx, `
+		select
+			(select count(*) from shop.orders_out), (select count(*) from parley_flow.messages), (select count(*) from parley_flow.suspended),
+			(select count(*) from parley_store.work_items), (select count(*) from parley_queue.billing)`,
+	).Scan(&l.Rows, &l.Messages, &l.Suspended, &l.Work, &l.Received)
+	if err != nil {
+		return l, fmt.Errorf("count what is under way: %w", err)
+	}
+	return l, nil
+}
+
+// arrivals reads what arrived at each port, in the order of arrival.
+func (r *flowRun) arrivals(ctx context.Context) (map[string][]flowArrival, error) {
+	arrived := map[string][]flowArrival{portWarehouse: r.warehouse.arrivals}
+	for port, query := range map[string]string{
+		portApprovals: "select message_id::text, document from shop.approvals order by arrival",
+		portBilling:   "select '', document from shop.billed order by arrival",
+	} {
+		rows, err := r.control.Query(ctx, query)
+		if err != nil {
+			return nil, fmt.Errorf("read what arrived at %s: %w", port, err)
+		}
+		documents, err := pgx.CollectRows(rows, pgx.RowToStructByPos[struct{ Key, Document string }])
+		if err != nil {
+			return nil, fmt.Errorf("read what arrived at %s: %w", port, err)
+		}
+		for _, d := range documents {
+			text, err := readOrder([]byte(d.Document))
+			if err != nil {
+				return nil, err
+			}
+			arrived[port] = append(arrived[port], flowArrival{text, d.Key})
+		}
+	}
+	files, err := os.ReadDir(r.path("archive"))
+	if err != nil {
+		return nil, fmt.Errorf("read the archive: %w", err)
+	}
+	for _, file := range files {
+		document, err := os.ReadFile(r.path("archive", file.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("read the archive: %w", err)
+		}
+		text, err := readOrder(document)
+		if err != nil {
+			return nil, err
+		}
+		arrived[portArchive] = append(arrived[portArchive], flowArrival{text, file.Name()})
+	}
+	return arrived, nil
+}
+
+// conclude judges, and puts the result together.
+func (r *flowRun) conclude(ctx context.Context) (result FlowResult, err error) {
+	r.notice("Checking every order.")
+	result = FlowResult{
+		NodesKilled: r.killed, StartedAt: r.began, samples: r.samples, marks: r.marks,
+		Settings: FlowSettings{Sessions: r.config.Sessions, DurationSeconds: r.config.Duration.Seconds()},
+	}
+	if result.OrdersSample, err = r.sample(ctx); err != nil {
+		return result, err
+	}
+	if result.LeftBehind, err = r.left(ctx); err != nil {
+		return result, err
+	}
+	r.warehouse.leave()
+	if r.warehouse.err != nil {
+		return result, r.warehouse.err
+	}
+	arrivals, err := r.arrivals(ctx)
+	if err != nil {
+		return result, err
+	}
+	result.FlowFindings = judgeFlow(r.orders, arrivals)
+	if result.Machine, err = machine.Read(ctx, r.control); err != nil {
+		return result, err
+	}
+	if result.Server, err = machine.Settings(ctx, r.control, serverSettings...); err != nil {
+		return result, err
+	}
+	result.Passed = len(result.wrongs()) == 0
+	return result, nil
+}
+
+// wrongs lists what must not be.
+func (r *FlowResult) wrongs() (wrong []string) {
+	for _, w := range []struct {
+		count int64
+		text  string
+	}{
+		{r.Lost, "lost"},
+		{r.Duplicated, "doubled"},
+		{r.Misrouted, "arrived where they had not to"},
+		{r.OutOfOrder, "out of order"},
+		{r.Changed, "changed"},
+		{r.NeverSent, "arrived though never sent"},
+		{r.LeftBehind.total(), "left behind"},
+	} {
+		if w.count > 0 {
+			wrong = append(wrong, thousands(w.count)+" "+w.text)
+		}
+	}
+	if r.NodesKilled != 1 {
+		wrong = append(wrong, "no node was killed")
+	}
+	if r.Mended == 0 {
+		wrong = append(wrong, "no bad record was suspended and mended")
+	}
+	for _, way := range flowWays {
+		if r.Taken[way] == 0 {
+			wrong = append(wrong, "nothing came by "+way)
+		}
+	}
+	if slices.ContainsFunc(flowPorts, func(port string) bool { return r.Arrived[port] == 0 }) {
+		wrong = append(wrong, "a port got nothing")
+	}
+	return wrong
+}
+
+// repeats is how many messages came again with their key where at least once is promised.
+func (r *FlowResult) repeats() int64 { return total(r.Repeated) }
+
+// Verdict states in a sentence how the demo ended.
+func (r *FlowResult) Verdict() string {
+	if wrong := r.wrongs(); len(wrong) > 0 {
+		return "Failed: " + strings.Join(wrong, ", ") + "."
+	}
+	text := fmt.Sprintf("All %s orders arrived unchanged at every place where they had to, %s messages in all, in tables and services "+
+		"exactly once, each customer's in order, though the warehouse was away for a while and a node was killed. %s mended and resubmitted.",
+		thousands(r.Orders), thousands(total(r.Arrived)), counted(r.Mended, "bad record was", "bad records were"))
+	if repeats := r.repeats(); repeats > 0 {
+		text += fmt.Sprintf(" %s again at the warehouse, with the same key.", counted(repeats, "message came", "messages came"))
+	}
+	return text
+}
+
+// Command is the command line that plays the same run.
+func (r *FlowResult) Command() string {
+	return fmt.Sprintf("go run ./cmd/parley demo flow --sessions %d --duration %gs", r.Settings.Sessions, r.Settings.DurationSeconds)
+}
