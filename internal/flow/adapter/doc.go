@@ -52,8 +52,10 @@ type Endpoint struct {
 	Settings json.RawMessage // an object; [Decode] reads it
 	// Secret gives the value of a secret of the definition, read anew each time; found is false where the definition has none of that name.
 	Secret func(ctx context.Context, name string) (value string, found bool, err error)
-	// Pool is the database of the host, for adapters that take part in its transactions. The role is that of the host.
+	// Pool is the database of the host, for adapters that take part in its transactions. Its login may serve several hosts.
 	Pool *pgxpool.Pool
+	// Role is that of the host, with whose rights [Endpoint.AsRole] works.
+	Role string
 	// Permission limits the folders, addresses and secrets that definitions may name on this node.
 	Permission Permission
 	Node       string // of the host, unique among those that serve it

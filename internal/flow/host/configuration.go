@@ -30,6 +30,7 @@ type configuration struct {
 
 // hostSettings are those of the host itself.
 type hostSettings struct {
+	Role            string `json:"role"`
 	InProcessPerCPU int    `json:"in_process_per_cpu"`
 	Publishing      string `json:"publishing_throttling"` // auto, force or never
 	Delivery        string `json:"delivery_throttling"`

@@ -117,7 +117,7 @@ func (h *Host) prepareLocation(name string, l location, c *configuration) (*inta
 		return nil, nil, err
 	}
 	endpoint := adapter.Endpoint{
-		Name: name, Address: l.Address, Settings: l.Settings, Secret: secretsOf(l.Secrets, permission), Pool: h.pool,
+		Name: name, Address: l.Address, Settings: l.Settings, Secret: secretsOf(l.Secrets, permission), Pool: h.pool, Role: c.Host.Role,
 		Permission: permission, Node: h.server.config.Node, Logger: h.logger.With("location", name, "adapter", l.Adapter),
 	}
 	newReceiver := func() (adapter.Receiver, error) { return kind.NewReceiver(endpoint) }

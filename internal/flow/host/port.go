@@ -171,7 +171,7 @@ func (h *Host) makeOutlet(name string, p sendPort, c *configuration) (*outlet, e
 	made := &outlet{definition: p, pipeline: compiled}
 	err = guarded(func() error {
 		made.sender, err = kind.NewSender(adapter.Endpoint{
-			Name: name, Address: p.Address, Settings: p.Settings, Secret: secretsOf(p.Secrets, permission), Pool: h.pool,
+			Name: name, Address: p.Address, Settings: p.Settings, Secret: secretsOf(p.Secrets, permission), Pool: h.pool, Role: c.Host.Role,
 			Permission: permission, Node: h.server.config.Node, Logger: h.logger.With("send_port", name, "adapter", p.Adapter),
 		})
 		return err

@@ -41,7 +41,7 @@ func newReceiver(e adapter.Endpoint) (adapter.Receiver, error) {
 	}
 	return &receiver{
 		Endpoint: e, at: at, settings: settings, hasLimit: parameters > 0,
-		session: session{searchPath: settings.SearchPath, statementTimeout: time.Duration(settings.StatementTimeout)},
+		session: newSession(e, at, settings.SearchPath, settings.StatementTimeout),
 	}, nil
 }
 
@@ -168,7 +168,7 @@ func (r *receiver) once(ctx context.Context, in adapter.Intake, beginTx begin) (
 
 // read runs the statement, and the one behind it, and gives the rows as inputs.
 func (r *receiver) read(ctx context.Context, tx pgx.Tx) ([]adapter.Input, error) {
-	before, err := r.session.enter(ctx, tx)
+	leave, err := r.session.enter(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +189,7 @@ func (r *receiver) read(ctx context.Context, tx pgx.Tx) ([]adapter.Input, error)
 			return nil, fmt.Errorf("run the statement behind it: %w", err)
 		}
 	}
-	return inputs, r.session.leave(ctx, tx, before)
+	return inputs, leave(ctx)
 }
 
 // inputs makes an input of each row; keys are the values of the key column.

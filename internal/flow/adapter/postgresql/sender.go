@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -47,7 +46,7 @@ func newSender(e adapter.Endpoint) (adapter.Sender, error) {
 	}
 	return &sender{
 		Endpoint: e, at: at, settings: settings, write: w,
-		session: session{searchPath: settings.SearchPath, statementTimeout: time.Duration(settings.StatementTimeout)},
+		session: newSession(e, at, settings.SearchPath, settings.StatementTimeout),
 	}, nil
 }
 
@@ -152,7 +151,7 @@ func (s *sender) SendIn(ctx context.Context, tx adapter.Transaction, messages []
 	if len(ready) == 0 {
 		return deliveries, ctx.Err()
 	}
-	before, err := s.session.enter(ctx, tx)
+	leave, err := s.session.enter(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +168,7 @@ func (s *sender) SendIn(ctx context.Context, tx adapter.Transaction, messages []
 			}
 		}
 	}
-	return deliveries, s.session.leave(ctx, tx, before)
+	return deliveries, leave(ctx)
 }
 
 // values reads the values of a message. An error of its pipeline is passed on.

@@ -26,15 +26,16 @@ func sendIn(t *testing.T, pool *pgxpool.Pool, s adapter.TransactionSender, messa
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
 	var before, after string
-	if err := tx.QueryRow(t.Context(), "show search_path").Scan(&before); err != nil {
+	const settings = "select current_setting('search_path') || ' ' || current_setting('role')"
+	if err := tx.QueryRow(t.Context(), settings).Scan(&before); err != nil {
 		t.Fatal(err)
 	}
 	deliveries, err := s.SendIn(t.Context(), tx, messages)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := tx.QueryRow(t.Context(), "show search_path").Scan(&after); err != nil || after != before {
-		t.Errorf("the search path of the host has become %s from %s, %v", after, before, err)
+	if err := tx.QueryRow(t.Context(), settings).Scan(&after); err != nil || after != before {
+		t.Errorf("the settings of the host have become %s from %s, %v", after, before, err)
 	}
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
@@ -226,6 +227,9 @@ func TestSettingsThatAreWrongAreRefusedBeforeTheyRun(t *testing.T) {
 		"two statements":              {in, "local", `{"statement": "delete from a returning *; drop table b"}`, nil, "settings.statement"},
 		"a commit":                    {in, "local", `{"statement": "commit"}`, nil, "settings.statement"},
 		"a role":                      {in, "local", `{"statement": "reset role"}`, nil, "settings.statement"},
+		"a setting":                   {in, "local", `{"statement": "select SET_config('role', 'none', true)", "takes": true}`, nil, "settings.statement"},
+		"a setting in disguise":       {in, "local", `{"statement": "select U&\"set\\005fconfig\"('role', 'none', true)", "takes": true}`, nil, "settings.statement"},
+		"a statement in a text":       {in, "local", `{"statement": "select query_to_xml('x', true, true, '')", "takes": true}`, nil, "settings.statement"},
 		"a copy":                      {in, "local", `{"statement": "copy t to '/tmp/x'"}`, nil, "settings.statement"},
 		"a commit behind a comment":   {in, "local", `{"statement": "/* select */ commit -- delete"}`, nil, "settings.statement"},
 		"two parameters":              {in, "local", `{"statement": "delete from a where x = $2 returning *"}`, nil, "settings.statement"},

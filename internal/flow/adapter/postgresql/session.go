@@ -10,10 +10,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/parley-broker/parley/internal/flow/adapter"
 )
 
-// session has the settings of a transaction while statements of definitions run in it.
+// session has the settings of a transaction while statements of definitions run in it, as the role of the host where that is its database.
 type session struct {
+	asRole           func(ctx context.Context, tx pgx.Tx) (back func(ctx context.Context) error, err error)
 	searchPath       string
 	statementTimeout time.Duration
 }
@@ -21,24 +24,39 @@ type session struct {
 // pinned are the settings that a statement finds. The last of them say how values are written.
 var pinned = []string{"search_path", "statement_timeout", "datestyle", "intervalstyle", "timezone", "bytea_output", "extra_float_digits"}
 
-// enter gives a transaction the settings of a statement, and gives those that it had.
-func (s session) enter(ctx context.Context, tx pgx.Tx) (before []string, err error) {
+// asLogin works with the rights of the login.
+func asLogin(context.Context, pgx.Tx) (func(context.Context) error, error) {
+	return func(context.Context) error { return nil }, nil
+}
+
+// newSession makes a session for statements in a place.
+func newSession(e adapter.Endpoint, at place, searchPath string, statementTimeout adapter.Duration) session {
+	s := session{asRole: asLogin, searchPath: searchPath, statementTimeout: time.Duration(statementTimeout)}
+	if at.isLocal {
+		s.asRole = e.AsRole
+	}
+	return s
+}
+
+// enter gives a transaction role and settings of a statement; leave gives back those that it had.
+func (s session) enter(ctx context.Context, tx pgx.Tx) (leave func(ctx context.Context) error, err error) {
+	back, err := s.asRole(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
 	values := []string{
 		s.searchPath, strconv.FormatInt(s.statementTimeout.Milliseconds(), 10), "ISO, YMD", "iso_8601", "UTC", "hex", "1",
 	}
-	before = make([]string, len(pinned))
+	before := make([]string, len(pinned))
 	if err := setAll(ctx, tx, values, before); err != nil {
 		return nil, fmt.Errorf("prepare the transaction for a statement: %w", err)
 	}
-	return before, nil
-}
-
-// leave gives a transaction back the settings that it had.
-func (s session) leave(ctx context.Context, tx pgx.Tx, before []string) error {
-	if err := setAll(ctx, tx, before, make([]string, len(pinned))); err != nil {
-		return fmt.Errorf("give the transaction back its settings: %w", err)
-	}
-	return nil
+	return func(ctx context.Context) error {
+		if err := setAll(ctx, tx, before, make([]string, len(pinned))); err != nil {
+			return fmt.Errorf("give the transaction back its settings: %w", err)
+		}
+		return back(ctx)
+	}, nil
 }
 
 // setAll sets the pinned settings to the end of the transaction, and writes what they were.

@@ -24,6 +24,9 @@ func checkStatement(text string) (parameters int, err error) {
 		return 0, fmt.Errorf("a statement does not begin with %s here, but with one of %s", tokens[0].Text, strings.Join(verbs, ", "))
 	}
 	for i, token := range tokens {
+		if name, hides := hiding(tokens, i); hides {
+			return 0, fmt.Errorf("%s runs SQL that is not seen here, or changes the settings of the transaction", name)
+		}
 		if token.Is(";") && i < len(tokens)-1 {
 			return 0, errors.New("there is more than one statement")
 		}
@@ -36,6 +39,21 @@ func checkStatement(text string) (parameters int, err error) {
 		}
 	}
 	return parameters, nil
+}
+
+// hidden are functions of the server that run the text of a statement, and the one that changes settings, the role among them.
+var hidden = []string{
+	"set_config", "query_to_xml", "query_to_xmlschema", "query_to_xml_and_xmlschema", "cursor_to_xml", "ts_stat", "ts_rewrite",
+}
+
+// hiding says whether a token is the name of such a function, or one that is written by the numbers of its characters.
+func hiding(tokens []sqltext.Token, i int) (name string, hides bool) {
+	token := tokens[i]
+	if token.Kind == sqltext.Quoted && sqltext.At(tokens, i-1).Is("&") && sqltext.At(tokens, i-2).Is("u") ||
+		strings.HasPrefix(strings.ToLower(token.Text), `u&"`) {
+		return token.Text, true
+	}
+	return token.Text, token.IsName() && slices.Contains(hidden, token.Name())
 }
 
 // changes says whether a statement may change rows, as far as its text shows.

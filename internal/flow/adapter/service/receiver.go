@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/backoff"
@@ -34,10 +35,14 @@ func newReceiver(e adapter.Endpoint) (adapter.Receiver, error) {
 
 // Run takes in until ctx ends. While intake is throttled nothing is received: messages stay in their queue.
 func (r *receiver) Run(ctx context.Context, in adapter.Intake) error {
+	pool, closePool, err := r.pool(ctx)
+	if err != nil {
+		return ended(ctx, err)
+	}
+	defer closePool()
 	queue := r.at.name
 	if !r.at.isSimple {
-		var err error
-		if queue, err = r.queue(ctx); err != nil {
+		if queue, err = r.queue(ctx, pool); err != nil {
 			return ended(ctx, err)
 		}
 	}
@@ -53,13 +58,27 @@ func (r *receiver) Run(ctx context.Context, in adapter.Intake) error {
 			for !in.Throttled() && backoff.Wait(consuming, throttlePoll) == nil {
 			}
 		}()
-		err := r.consume(consuming, queue, in)
+		err := r.consume(consuming, pool, queue, in)
 		stop()
 		<-watched
 		if err != nil || ctx.Err() != nil {
 			return ended(ctx, err)
 		}
 	}
+}
+
+// pool gives sessions of the role of the host: the rights of RECEIVE are those of the host, and not all of the login's.
+func (r *receiver) pool(ctx context.Context) (pool *pgxpool.Pool, done func(), err error) {
+	config := r.Pool.Config()
+	if r.Role == "" || r.Role == config.ConnConfig.User {
+		return r.Pool, func() {}, nil
+	}
+	config.ConnConfig.RuntimeParams["role"] = r.Role
+	config.MinConns, config.MaxConns = 0, int32(r.settings.Readers+1)
+	if pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+		return nil, nil, fmt.Errorf("make sessions of role %q: %w", r.Role, err)
+	}
+	return pool, pool.Close, nil
 }
 
 // ended gives no error when ctx has ended: then the error says that.
@@ -71,10 +90,10 @@ func ended(ctx context.Context, err error) error {
 }
 
 // queue gives the queue of the service, which has to be its alone: RECEIVE takes the messages of all services of a queue.
-func (r *receiver) queue(ctx context.Context) (string, error) {
+func (r *receiver) queue(ctx context.Context, pool *pgxpool.Pool) (string, error) {
 	var queue string
 	var services int
-	err := r.Pool.QueryRow(ctx, `
+	err := pool.QueryRow(ctx, `
 		select q.name, (select pg_catalog.count(*) from parley.services as o where o.service_queue_id = s.service_queue_id)
 		from parley.services as s
 		join parley.service_queues as q on q.object_id = s.service_queue_id
@@ -93,10 +112,10 @@ func (r *receiver) queue(ctx context.Context) (string, error) {
 }
 
 // consume receives until ctx ends.
-func (r *receiver) consume(ctx context.Context, queue string, in adapter.Intake) error {
+func (r *receiver) consume(ctx context.Context, pool *pgxpool.Pool, queue string, in adapter.Intake) error {
 	if r.at.isSimple {
 		consumer := parley.SimpleConsumer{
-			Pool: r.Pool, Queue: queue, Count: r.settings.BatchSize, Readers: r.settings.Readers, Logger: r.Logger,
+			Pool: pool, Queue: queue, Count: r.settings.BatchSize, Readers: r.settings.Readers, Logger: r.Logger,
 			PollInterval: time.Duration(r.settings.PollInterval),
 			Handler: func(ctx context.Context, tx pgx.Tx, messages []parley.TakenMessage) error {
 				return publish(ctx, tx, in, r.takenInputs(messages))
@@ -105,7 +124,7 @@ func (r *receiver) consume(ctx context.Context, queue string, in adapter.Intake)
 		return consumer.Run(ctx)
 	}
 	consumer := parley.Consumer{
-		Pool: r.Pool, Queue: queue, Top: r.settings.BatchSize, Groups: r.settings.Groups, Readers: r.settings.Readers, Logger: r.Logger,
+		Pool: pool, Queue: queue, Top: r.settings.BatchSize, Groups: r.settings.Groups, Readers: r.settings.Readers, Logger: r.Logger,
 		PollInterval: time.Duration(r.settings.PollInterval), HandleSystemMessages: r.settings.SystemMessages == "publish",
 		Handler: func(ctx context.Context, tx pgx.Tx, messages []parley.Message) error {
 			if err := publish(ctx, tx, in, r.receivedInputs(messages)); err != nil {

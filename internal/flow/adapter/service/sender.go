@@ -79,12 +79,19 @@ func (s *sender) SendIn(ctx context.Context, tx adapter.Transaction, messages []
 		}
 		all = append(all, ready{m, i, body})
 	}
+	if len(all) == 0 {
+		return deliveries, ctx.Err()
+	}
+	back, err := s.AsRole(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
 	refused, err := s.attempt(ctx, tx, all)
 	if err != nil {
 		return nil, err
 	}
 	if refused == nil {
-		return deliveries, nil
+		return deliveries, back(ctx)
 	}
 	for _, one := range all {
 		if len(all) > 1 {
@@ -94,7 +101,7 @@ func (s *sender) SendIn(ctx context.Context, tx adapter.Transaction, messages []
 		}
 		deliveries[one.index].Err = refused
 	}
-	return deliveries, nil
+	return deliveries, back(ctx)
 }
 
 func read(ctx context.Context, m *adapter.Message) ([]byte, error) {
@@ -117,9 +124,6 @@ func read(ctx context.Context, m *adapter.Message) ([]byte, error) {
 // attempt sends messages behind a savepoint, and goes back to it where one is refused: then that is given. An error says that the
 // transaction is lost.
 func (s *sender) attempt(ctx context.Context, tx pgx.Tx, messages []ready) (refused, err error) {
-	if len(messages) == 0 {
-		return nil, nil
-	}
 	savepoint, err := tx.Begin(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("set a savepoint: %w", err)

@@ -11,8 +11,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/flow/adapter"
 	"github.com/parley-broker/parley/internal/flow/adapter/adaptertest"
@@ -54,8 +52,7 @@ func (b *box) TakeIn(ctx context.Context, tx adapter.Transaction, inputs []adapt
 type world struct {
 	*sqltest.Broker
 
-	host *pgxpool.Pool // of a role that may do what is granted
-	role string
+	role string // of the host, which may do what is granted; the login may do all
 }
 
 func newWorld(t *testing.T) *world {
@@ -67,19 +64,12 @@ func newWorld(t *testing.T) *world {
 	b.Exec("grant insert, select on public.taken to " + sqltest.Quote(w.role))
 	b.Exec("grant usage on schema parley to " + sqltest.Quote(w.role))
 	b.Exec("select parley.create_queue('simple', kind => 'SIMPLE')")
-	config := b.Pool.Config().Copy()
-	config.ConnConfig.RuntimeParams["role"] = w.role
-	var err error
-	if w.host, err = pgxpool.NewWithConfig(t.Context(), config); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(w.host.Close)
 	return w
 }
 
 func (w *world) endpoint(address, settings string) adapter.Endpoint {
 	return adapter.Endpoint{
-		Name: "Orders", Address: address, Settings: json.RawMessage(settings), Pool: w.host, Node: "one",
+		Name: "Orders", Address: address, Settings: json.RawMessage(settings), Pool: w.Pool, Role: w.role, Node: "one",
 		Logger: (&logtest.Log{}).Logger(slog.LevelDebug),
 	}
 }
@@ -206,7 +196,7 @@ func (w *world) send(address, settings string, messages ...*adapter.Message) []a
 	made, err := service.Kind.NewSender(w.endpoint(address, settings))
 	w.require(err)
 	s := made.(adapter.TransactionSender)
-	tx, err := w.host.Begin(w.Context())
+	tx, err := w.Pool.Begin(w.Context())
 	w.require(err)
 	defer func() { _ = tx.Rollback(context.WithoutCancel(w.Context())) }()
 	deliveries, err := s.SendIn(w.Context(), tx, messages)
