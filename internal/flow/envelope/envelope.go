@@ -105,24 +105,31 @@ type splitter struct {
 // scanners have the default limits. Their memory is more than most bodies.
 var scanners = sync.Pool{New: func() any { return xmlscan.New(nil, xmlscan.Limits{}) }}
 
+// scannerOf gives a scanner until it is released.
+func scannerOf(source io.Reader) (s *xmlscan.Scanner, release func()) {
+	s, _ = scanners.Get().(*xmlscan.Scanner) // the pool holds nothing else
+	s.Reset(source)
+	return s, func() {
+		s.Reset(nil)
+		scanners.Put(s)
+	}
+}
+
 // Split reads a body of XML into its messages. A body without an envelope is one message.
 func Split(ctx context.Context, r io.Reader, settings Settings, sink interchange.Sink) (Summary, error) {
 	source, err := text.Open(r, settings.Charset, true)
 	if err != nil {
 		return Summary{}, err
 	}
+	defer source.Release()
 	if settings.Opened != nil {
 		settings.Opened(source)
 	}
 	s := &splitter{settings: settings, sink: sink, summary: Summary{Disagreement: source.Disagreement}}
 	if settings.Limits == (xmlscan.Limits{}) {
-		scanner, _ := scanners.Get().(*xmlscan.Scanner) // the pool holds nothing else
-		defer func() {
-			scanner.Reset(nil)
-			scanners.Put(scanner)
-		}()
-		scanner.Reset(source)
-		s.scanner = scanner
+		var release func()
+		s.scanner, release = scannerOf(source)
+		defer release()
 	} else {
 		s.scanner = xmlscan.New(source, settings.Limits)
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/parley-broker/parley/internal/flow/text"
-	"github.com/parley-broker/parley/internal/flow/xmlscan"
 )
 
 func escape(value string) string {
@@ -57,7 +56,9 @@ func (w *Wrapper) Add(message io.Reader, charset string) error {
 	if err != nil {
 		return err
 	}
-	s := xmlscan.New(source, xmlscan.Limits{})
+	defer source.Release()
+	s, release := scannerOf(source)
+	defer release()
 	for {
 		_, err := s.Next()
 		if errors.Is(err, io.EOF) {

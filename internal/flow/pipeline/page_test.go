@@ -43,7 +43,7 @@ func TestThePageHasEachComponentWithItsSettings(t *testing.T) {
 	before, after, _ := strings.Cut(string(written), heading)
 	want := "\n" + components()
 	if *update {
-		if err := os.WriteFile(page, []byte(before+heading+want), 0o644); err != nil { //nolint:gosec // a page of the repository
+		if err := os.WriteFile(page, []byte(before+heading+want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
@@ -96,7 +96,7 @@ func unquoted(settings string) string {
 func wrapped(text string) string {
 	var lines []string
 	line := ""
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		if len(line)+1+len(word) > 120 {
 			lines, line = append(lines, line), ""
 		}

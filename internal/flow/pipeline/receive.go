@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 )
 
 // Receive is a compiled receive pipeline.
@@ -146,6 +147,12 @@ func (r *running) choose(ctx context.Context, head []byte, isWhole bool) (part, 
 		"send a body that one of them takes, or add a disassembler")
 }
 
+// buffers are for bodies that are copied.
+var buffers = sync.Pool{New: func() any {
+	buffer := make([]byte, 32<<10)
+	return &buffer
+}}
+
 // passThrough makes one message of the whole input.
 func (r *running) passThrough(body io.Reader) error {
 	r.kind, r.contentType, r.isOpaque = r.source.Type, r.source.ContentType, true
@@ -153,7 +160,9 @@ func (r *running) passThrough(body io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if _, err := io.Copy(w, body); err != nil {
+	buffer, _ := buffers.Get().(*[]byte) // the pool holds nothing else
+	defer buffers.Put(buffer)
+	if _, err := io.CopyBuffer(w, body, *buffer); err != nil {
 		return err
 	}
 	return r.end(r.kind)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"golang.org/x/text/transform"
@@ -29,6 +30,19 @@ type Source struct {
 	Declared     string   // charset of the XML declaration, as written
 	Disagreement string   // what mark, declaration and setting say, where they differ; empty otherwise
 	By           Decision // which of them decided
+	buffered     *bufio.Reader
+}
+
+// readers are those of bodies that were released.
+var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 4*sniffed) }}
+
+// Release gives back the memory of a body that nobody reads any more. It need not be called.
+func (s *Source) Release() {
+	if s.buffered != nil {
+		s.buffered.Reset(nil)
+		readers.Put(s.buffered)
+		s.buffered, s.Reader = nil, nil
+	}
 }
 
 // A Decision says why a charset was taken.
@@ -47,12 +61,13 @@ var xmlDeclaration = regexp.MustCompile(`^<\?xml\s[^>]*?encoding\s*=\s*["']([A-Z
 
 // Open finds the charset of a body. The setting is the name of a charset, or empty; isXML lets an XML declaration count.
 func Open(r io.Reader, setting string, isXML bool) (*Source, error) {
-	buffered := bufio.NewReaderSize(r, 4*sniffed)
+	buffered, _ := readers.Get().(*bufio.Reader) // the pool holds nothing else
+	buffered.Reset(r)
 	head, err := buffered.Peek(sniffed)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) {
 		return nil, fmt.Errorf("read the body: %w", err)
 	}
-	s := &Source{Charset: UTF8, By: ByDefault}
+	s := &Source{Charset: UTF8, By: ByDefault, buffered: buffered}
 	if setting != "" {
 		found, err := Lookup(setting)
 		if err != nil {
