@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/parley-broker/parley/internal/flow/adapter"
 	"github.com/parley-broker/parley/internal/flow/fault"
@@ -40,10 +39,20 @@ func failed(code, component string, err error) error {
 		return f
 	}
 	if component != "" {
-		err = fmt.Errorf("%s: %w", component, err)
+		err = &refused{component, err}
 	}
 	return &adapter.Failure{Code: code, Err: err, Permanent: true}
 }
+
+// refused is an error of a component. Its text is made when it is asked for: the fault in it gets its file and number later.
+type refused struct {
+	component string
+	err       error
+}
+
+func (r *refused) Error() string { return r.component + ": " + r.err.Error() }
+
+func (r *refused) Unwrap() error { return r.err }
 
 // refusal is a failure without a place.
 func refusal(code, component, message, remedy string) error {

@@ -108,8 +108,8 @@ func problemsOf(all json.RawMessage) ([]pipeline.Problem, error) {
 	return found, nil
 }
 
-// checkParts gives what is wrong with pipelines, message types, locations and ports in the definitions that there would be. Faults of objects that the
-// document does not name count where it brings them about.
+// checkParts gives what is wrong with pipelines, message types, locations and ports in the definitions that there would be. Faults of
+// objects that the document does not name count where it brings them about.
 func checkParts(document *definitions.Document, before, after json.RawMessage) error {
 	found, err := problemsOf(after)
 	if err != nil || len(found) == 0 {
@@ -126,15 +126,19 @@ func checkParts(document *definitions.Document, before, after json.RawMessage) e
 		if place == (definitions.Place{}) && isOld {
 			continue
 		}
-		if p.File != "" && p.Line > 0 && place.File != "" {
-			place = definitions.Place{
-				File: filepath.Join(filepath.Dir(place.File), filepath.FromSlash(p.File)), Line: p.Line, Column: p.Column,
-			}
-		}
-		faults = append(faults, definitions.Fault{Place: place, Path: p.Path, Message: p.Message, Remedy: p.Remedy})
+		faults = append(faults, placedProblem(document, p))
 	}
 	if len(faults) == 0 {
 		return nil
 	}
 	return faults.Sorted()
+}
+
+// placedProblem gives a problem its place in the files: in a schema, or where its path leads.
+func placedProblem(document *definitions.Document, p pipeline.Problem) definitions.Fault {
+	place := document.Locate(p.Path)
+	if p.File != "" && p.Line > 0 && place.File != "" {
+		place = definitions.Place{File: filepath.Join(filepath.Dir(place.File), filepath.FromSlash(p.File)), Line: p.Line, Column: p.Column}
+	}
+	return definitions.Fault{Place: place, Path: p.Path, Message: p.Message, Remedy: p.Remedy}
 }

@@ -46,9 +46,15 @@ ADMINISTER.`,
 	flags := cmd.Flags()
 	flags.BoolVar(&a.dryRun, "dry-run", false, "show what would change, and change nothing")
 	flags.BoolVar(&a.prune, "prune", false, "drop what the files do not name, of the applications that they name")
+	a.addVariables(cmd)
+	return cmd
+}
+
+// addVariables adds the flags that give variables values.
+func (a *application) addVariables(cmd *cobra.Command) {
+	flags := cmd.Flags()
 	flags.StringVar(&a.environment, "environment", "", "take the values of variables from environments/NAME.yaml")
 	flags.StringArrayVar(&a.set, "set", nil, "give a variable a value, as NAME=VALUE; may be given several times")
-	return cmd
 }
 
 func (a *application) read(args []string) (*definitions.Document, error) {
@@ -126,6 +132,14 @@ func (env environment) reportFaults(err error) error {
 	if !are {
 		return err
 	}
+	env.printFaults(faults)
+	if !env.JSON {
+		fmt.Fprintf(env.Stderr, "parley: the definitions have %s; nothing was changed\n", verb.Counted(len(faults), "fault"))
+	}
+	return verb.ExitWith(nil, exitFailed)
+}
+
+func (env environment) printFaults(faults definitions.Faults) {
 	encoder := json.NewEncoder(env.Stderr)
 	encoder.SetEscapeHTML(false)
 	for _, f := range faults {
@@ -135,10 +149,6 @@ func (env environment) reportFaults(err error) error {
 		}
 		fmt.Fprintf(env.Stderr, "%s\nHINT: %s\n", verb.OneLine(f.Error(), 0), verb.OneLine(f.Remedy, 0))
 	}
-	if !env.JSON {
-		fmt.Fprintf(env.Stderr, "parley: the definitions have %s; nothing was changed\n", verb.Counted(len(faults), "fault"))
-	}
-	return verb.ExitWith(nil, exitFailed)
 }
 
 func writeChanges(out io.Writer, changes []flowstore.Change) error {

@@ -24,23 +24,26 @@ type disassembly struct {
 	out, newline, charset, recoverable             string
 	validate, requireFinalDelimiter, split, format bool
 	csv                                            csvReading
+	trial                                          trial
 }
 
 func newDisassembleCommand(env environment) *cobra.Command {
-	d := &disassembly{env: env}
+	d := &disassembly{env: env, trial: trial{application: application{env: env}}}
 	cmd := &cobra.Command{
-		Use:   "disassemble --schema S.xsd | --csv [--envelope E.xsd] [--out DIR] FILE",
+		Use:   "disassemble --schema S.xsd | --csv | --definitions DIR --pipeline NAME [--envelope E.xsd] [--out DIR] FILE",
 		Short: "Take a file apart into its messages, by a schema and without a database",
 		Long: `Take a file apart into its messages. A schema with flat file annotations reads a flat file into XML; another XML schema takes
 XML messages out of the envelope that --envelope describes; a JSON Schema (.json) holds JSON against it. With --csv the file has a header
-line, and needs no schema. FILE is - for standard input.
+line, and needs no schema. With --definitions the file goes through a receive pipeline as a host would run it: the one that --pipeline
+names, or that of a receive location; with --json each message has its type and properties. FILE is - for standard input.
 
 The messages go to standard output, one document a line, or with --out into DIR/1.xml and on. Exit code 0: all were good; 1: the file
 could not be read, and nothing is left in DIR; 2: the command line is not understood; 3: with --recoverable, bad parts were reported and
 the good messages written.`,
 		Example: `  parley flow disassemble --schema Orders.xsd --newline any orders.txt
   parley flow disassemble --csv --delimiter ';' --split --into json orders.csv
-  parley flow disassemble --schema Orders.xsd --header Header.xsd --recoverable --out messages orders.txt`,
+  parley flow disassemble --schema Orders.xsd --header Header.xsd --recoverable --out messages orders.txt
+  parley flow disassemble --definitions flow --location "Orders folder" --json orders.txt`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return env.run(func() (int, error) { return d.run(cmd.Context(), args[0]) })
@@ -63,6 +66,11 @@ the good messages written.`,
 	flags.BoolVar(&d.split, "split", false, "make each member of a JSON array, or each line of CSV, a message")
 	flags.BoolVar(&d.format, "assert-format", false, "make format a rule of a JSON Schema and not only a note")
 	d.csv.add(cmd)
+	d.trial.add(cmd)
+	// Settings of components are in the definitions.
+	for _, own := range []string{"schema", "csv", "envelope", "header", "trailer", "recoverable", "validate", "charset"} {
+		cmd.MarkFlagsMutuallyExclusive("definitions", own)
+	}
 	return cmd
 }
 
@@ -70,7 +78,7 @@ the good messages written.`,
 func (d *disassembly) check(recovery interchange.Recovery) error {
 	switch {
 	case d.schema == "" && !d.csv.is:
-		return verb.Usagef("give --schema, or --csv")
+		return verb.Usagef("give --schema, --csv, or --definitions with --pipeline")
 	case d.csv.is && (d.schema != "" || d.envelope != "" || d.header != "" || d.trailer != "" || d.validate):
 		return verb.Usagef("--csv needs no schema: leave --schema, --envelope, --header, --trailer and --validate out")
 	case d.csv.into != "xml" && d.csv.into != "json":
@@ -84,6 +92,9 @@ func (d *disassembly) check(recovery interchange.Recovery) error {
 }
 
 func (d *disassembly) run(ctx context.Context, file string) (exit int, err error) {
+	if d.trial.definitions != "" {
+		return d.trial.run(ctx, file, d.out)
+	}
 	recovery := interchange.Recovery(d.recoverable)
 	if err := d.check(recovery); err != nil {
 		return 0, err
