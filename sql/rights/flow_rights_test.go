@@ -35,6 +35,9 @@ var flowLiterals = map[string]string{
 	"contents": "null", "parts": "null", "failure_codes": "null", "failure_errors": "null", "epoch": "null", "matched_messages": "null", "matched_ports": "null",
 	"resubmission_lease": "null", "resubmission_item": "null", "promoted": "null", "message_types": "null", "message_type": "'x'", "body": "'1'", "code": "'x-a'",
 	"events": "array['x']", "message_ids": "array[1]", "fields": "null", "retry_after": "null", "lease": "'1 minute'", "timeout": "0", "lanes": "1", "each": "1",
+	"passed_by": "null", "interchange_id": "null", "resource": "'spool'", "medium_at": "5", "high_at": "6", "medium_below": "5", "normal_below": "4",
+	"history_polls": "0", "is_watched": "true", "node": "'x'", "event_id": "15004", "from_level": "'NORMAL'", "to_level": "'HIGH'", "measured": "1",
+	"actions": "null", "message": "'x'", "what": "'audit'", "retention": "'1 year'",
 	"content_id": "1", "lease_id": "1", "number": "0", "bytes": "1", "from_number": "0", "to_number": "0", "messages_per_minute": "1", "bytes_per_minute": "1",
 }
 

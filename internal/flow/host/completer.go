@@ -25,8 +25,9 @@ type completer struct {
 	host *Host
 	wake *signal
 
-	mu      sync.Mutex
-	waiting []completion
+	mu        sync.Mutex
+	waiting   []completion
+	recording int // how many are being recorded
 }
 
 func newCompleter(h *Host) *completer { return &completer{host: h, wake: newSignal()} }
@@ -56,12 +57,20 @@ func (c *completer) run(ctx context.Context) {
 	}
 }
 
+// flush returns when all is recorded that was sent, or the time is over.
+func (c *completer) flush(most time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), most)
+	defer cancel()
+	for c.count() > 0 && backoff.Wait(ctx, 10*time.Millisecond) == nil {
+	}
+}
+
 func (c *completer) next() []completion {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := min(len(c.waiting), completedAtOnce)
 	batch := c.waiting[:n:n]
-	c.waiting = c.waiting[n:]
+	c.waiting, c.recording = c.waiting[n:], n
 	return batch
 }
 

@@ -98,7 +98,7 @@ func (h *Host) countAgent(f *figures) {
 func (c *completer) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.waiting)
+	return len(c.waiting) + c.recording
 }
 
 // Counters gives the counts of this node, for the hosts that it serves, and those of the message box. The latter are left out, with an

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley/internal/backoff"
+	"github.com/parley-broker/parley/internal/pgdb"
 	flowstore "github.com/parley-broker/parley/internal/store/flow"
 )
 
@@ -63,6 +64,7 @@ func (h *Host) run(ctx context.Context) {
 	working.Go(func() { h.claim(ctx, outlasting) })
 	working.Wait()
 	h.ports.drain(h.server.config.Drain)
+	h.completer.flush(flushTime)
 	end()
 	keeping.Wait()
 	h.reportEnd(context.WithoutCancel(ctx))
@@ -80,6 +82,11 @@ func (h *Host) follow(ctx context.Context) {
 			return
 		case err != nil:
 			h.problems.set(problemConfiguration, "host", h.name, err)
+			if pgdb.SQLState(err) == "PF001" { // it is there no more, or may not be served
+				h.settings.Store(nil)
+				h.useLocations(ctx, &configuration{})
+				h.ports.use(&configuration{})
+			}
 			pause = failures.Failed(err)
 		default:
 			h.problems.set(problemConfiguration, "host", h.name, nil)
@@ -114,6 +121,9 @@ func (h *Host) readConfiguration(ctx context.Context) error {
 	h.logger.Info("the definitions are used", "version", fresh.Version)
 	return nil
 }
+
+// flushTime is how long a node that stops records what it has sent behind its time to finish.
+const flushTime = 5 * time.Second
 
 // gate is closed for a while after each failure of the database, longer with each in a row, so that nothing tries without a pause.
 type gate struct {

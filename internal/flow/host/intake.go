@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/parley-broker/parley/internal/backoff"
@@ -99,9 +98,9 @@ func (in *intake) Removed(ctx context.Context, keys []string) error {
 	return err
 }
 
-// observe closes the gate where the database is away, or cannot work. The engine itself refuses with errors of class PF.
+// observe closes the gate where the database is away, or refuses the node. A location that was disabled is ended soon.
 func (in *intake) observe(err error) {
-	if err == nil || !isOfData(err) && !strings.HasPrefix(pgdb.SQLState(err), "PF") && !errors.Is(err, context.Canceled) {
+	if err == nil || !isOfData(err) && pgdb.SQLState(err) != "PF015" && !errors.Is(err, context.Canceled) {
 		in.host.gate.observe(err)
 	}
 }
@@ -128,7 +127,8 @@ func (in *intake) Take(ctx context.Context, inputs []adapter.Input) (results []a
 	} else {
 		err = in.committer.commit(t)
 	}
-	if endPublish(err); err != nil {
+	endPublish(err)
+	if err != nil {
 		return nil, err
 	}
 	in.host.counts.took(t)

@@ -29,7 +29,7 @@ func (h *Host) useLocations(ctx context.Context, c *configuration) {
 		if isThere && wanted.IsEnabled && running.fingerprint == c.fingerprint(wanted, wanted.Pipeline) {
 			continue
 		}
-		running.end()
+		running.end(h)
 		delete(h.locations, name)
 		h.problems.set(problemLocation, "receive location", name, nil)
 		if isThere && !wanted.IsEnabled {
@@ -69,7 +69,7 @@ func (h *Host) countLocations() {
 func (h *Host) endLocations() {
 	var ending sync.WaitGroup
 	for _, name := range names(h.locations) {
-		ending.Go(h.locations[name].end)
+		ending.Go(func() { h.locations[name].end(h) })
 	}
 	ending.Wait()
 	clear(h.locations)
@@ -161,11 +161,22 @@ func (h *Host) receive(ctx context.Context, running *runningLocation, newReceive
 	}
 }
 
-// end ends a location, and returns when nothing of it runs any more.
-func (r *runningLocation) end() {
+// end ends a location, and returns when nothing of it runs any more, or its receiver does not end in the time of a node that stops.
+func (r *runningLocation) end(h *Host) {
 	r.cancel()
-	r.done.Wait()
-	if r.intake != nil {
-		r.intake.committer.close()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.done.Wait()
+		if r.intake != nil {
+			r.intake.committer.close()
+		}
+	}()
+	timer := time.NewTimer(h.server.config.Drain)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-timer.C:
+		h.logger.Error("a receiver does not end", "location", r.name)
 	}
 }

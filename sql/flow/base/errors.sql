@@ -71,6 +71,8 @@ from (values
   (10, 'filter value', 'condition "%1$s" of the filter cannot be read', '%2$s',
     'Numbers and times are written as in SQL; older is an interval such as 1 hour.'),
   (10, 'top', 'top is %1$s', null, 'Give a positive number: so many messages are touched in one call.'),
+  (10, 'retention', 'the retention of %1$s is %2$s', 'It is at least %3$s, and at most 100 years.',
+    'Give a time between the two, or null for the default.'),
   (10, 'rate', 'the rate is %1$s', null, 'Give a positive number of messages a second, or null for no limit.'),
   (10, 'code', 'there is no failure code "%1$s"', null,
     'See parley_flow.failure_codes; a code of one''s own begins with x-.'),

@@ -32,7 +32,7 @@ begin
   where i.ctid = any (array(
     select k.ctid
     from parley_flow._p_idempotency as k
-    where k.at < clock_timestamp() - interval '7 days'
+    where k.at < clock_timestamp() - parley_flow._p_retention_of('idempotency keys')
     limit 10000
     for update skip locked
   ));
@@ -42,7 +42,8 @@ end
 $$;
 
 comment on function parley_flow._p_forget_published() is
-'Removes what is remembered no more of publications: rates, and idempotency keys after a week; gives how many keys.';
+'Removes what is remembered no more of publications: rates, and idempotency keys after their retention; gives how many
+keys.';
 
 create function parley_flow._p_forget_failures() returns integer
 language plpgsql
@@ -52,7 +53,7 @@ declare
   v_forgotten integer;
 begin
   delete from parley_flow._p_routing_failure as f
-  where f.last_at < clock_timestamp() - interval '90 days'
+  where f.last_at < clock_timestamp() - parley_flow._p_retention_of('routing failures')
     and not exists (select from parley_flow._p_routing_hit as h where h.cause_id = f.cause_id)
     and not exists (select from parley_flow._p_suspended as u where u.cause_id = f.cause_id);
   get diagnostics v_forgotten = row_count;
@@ -61,7 +62,7 @@ end
 $$;
 
 comment on function parley_flow._p_forget_failures() is
-'Removes causes of failures of routing that were not met for 90 days; gives how many.';
+'Removes causes of failures of routing that were not met for their retention; gives how many.';
 
 create function parley_flow._p_forget_audit() returns integer
 language plpgsql
@@ -74,7 +75,7 @@ begin
   where a.ctid = any (array(
     select p.ctid
     from parley_flow._p_audit as p
-    where p.at < clock_timestamp() - interval '1 year'
+    where p.at < clock_timestamp() - parley_flow._p_retention_of('audit')
     order by p.at
     limit 10000
     for update skip locked
@@ -85,7 +86,7 @@ end
 $$;
 
 comment on function parley_flow._p_forget_audit() is
-'Removes what administrators and operators did more than a year ago, some of it; gives how many.';
+'Removes what administrators and operators did before the retention, some of it; gives how many.';
 
 create function parley_flow._p_forget_pipelines() returns integer
 language plpgsql
@@ -95,7 +96,7 @@ declare
   v_forgotten integer;
 begin
   delete from parley_flow._p_pipeline_version as v
-  where v.made_at < clock_timestamp() - interval '90 days' and v.version > 0
+  where v.made_at < clock_timestamp() - parley_flow._p_retention_of('pipelines') and v.version > 0
     and (
       exists (
         select from parley_flow._p_pipeline_version as o where o.name = v.name and o.version > v.version
@@ -108,8 +109,8 @@ end
 $$;
 
 comment on function parley_flow._p_forget_pipelines() is
-'Removes versions of pipelines that are older than 90 days and not the newest, or of a pipeline that was dropped; gives
-how many.';
+'Removes versions of pipelines that are older than their retention and not the newest, or of a pipeline that was
+dropped; gives how many.';
 
 create function parley_flow._p_do_task(task text) returns integer
 language plpgsql
@@ -214,9 +215,10 @@ begin
   return query
   select m.task, m.done, m.error
   from parley_store.maintain(
-    tracking_retention => case when v_is_alone then '30 days' else '100 years' end::interval, leases => false,
-    operation_retention => case when v_is_alone then '1 year' else '100 years' end::interval,
-    pressure_retention => case when v_is_alone then '90 days' else '100 years' end::interval
+    leases => false,
+    tracking_retention => case when v_is_alone then parley_flow._p_retention_of('tracking') else '100 years' end,
+    operation_retention => case when v_is_alone then parley_flow._p_retention_of('operations') else '100 years' end,
+    pressure_retention => case when v_is_alone then parley_flow._p_retention_of('pressure') else '100 years' end
   ) as m;
 end
 $$;

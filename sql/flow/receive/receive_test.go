@@ -171,3 +171,13 @@ func TestEpochSaysWhetherWhatWasMatchedCounts(t *testing.T) {
 		f.SendPort("More", "more", "{}")
 	}
 }
+
+// An input of more messages than one call brings is one interchange.
+func TestLaterCallsGoOnWithAnInterchange(t *testing.T) {
+	t.Parallel()
+	f := sqltest.NewFlow(t)
+	first := sqltest.Value[int64](f.Rx, `select message_id from parley_flow._p_receive('Receive', 'Folder', array['a']::bytea[], message_types => array['urn:s#Order'], keys => array['k'])`)
+	sqltest.Equal(f.Rx, "PUBLISHED PUBLISHED", `select string_agg(outcome, ' ') from parley_flow._p_receive('Receive', 'Folder', array['b', 'c']::bytea[],
+		message_types => array['urn:s#Order', 'urn:s#Order'], inputs => array[1, 1], interchange_id => $1)`, first)
+	sqltest.Equal(f.Session, true, "select count(*) = 2 and bool_and(interchange_id = $1) from parley_flow._p_message where body in ('b', 'c')", first)
+}

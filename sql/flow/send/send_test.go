@@ -204,3 +204,18 @@ func TestFailedDeliveryIsRouted(t *testing.T) {
 	f.Exec("select parley_store.collect_content()")
 	sqltest.Equal(f.Session, 30000, "select length(parley_flow.read_message(m.message_id)) from parley_flow._p_message as m")
 }
+
+// A host that has enough of one port claims from the others, and from that one later.
+func TestClaimsPassPortsBy(t *testing.T) {
+	t.Parallel()
+	f := sqltest.NewFlow(t)
+	f.SendPort("ERP 2", "urn:s#Order", `{}`)
+	f.PublishFlow("urn:s#Order", `{}`)
+	claimed := func(passedBy ...string) string {
+		return sqltest.Value[string](f.Tx, "select coalesce(string_agg(send_port, ', ' order by send_port), '') from parley_flow._p_claim('Send', 'x', passed_by => $1)", passedBy)
+	}
+	if got := claimed("ERP"); got != "ERP 2" {
+		t.Errorf("passing ERP by it claimed %q", got)
+	}
+	f.WaitUntil("select exists (select from parley_flow._p_claim('Send', 'x') where send_port = 'ERP')")
+}
