@@ -223,7 +223,7 @@ var sections = []section{
 			"flow/publish/forms.sql", "flow/publish/quotas.sql", "flow/base/grants.sql", "flow/definitions/settings.sql",
 			"flow/definitions/faults.sql", "flow/subscriptions/changes.sql", "flow/subscriptions/apply.sql", "flow/subscriptions/states.sql",
 			"flow/messages/failure_codes.sql", "flow/operations/suspended.sql", "flow/operations/content.sql",
-			"flow/operations/maintenance.sql", "flow/operations/findings.sql",
+			"flow/operations/maintenance.sql", "flow/operations/findings.sql", "flow/operations/pressure.sql", "flow/operations/retentions.sql",
 			"flow/views/messages.sql", "flow/views/ports.sql", "flow/views/counters.sql", "flow/views/track.sql", "flow/base/errors.sql",
 		},
 	},
