@@ -244,7 +244,6 @@ var withinReach = map[string]string{
 	"parley_flow._p_host_rows(parley.caller)":                                        asksTheCaller,
 	"parley_flow._p_known(text,text,text[],parley.caller)":                           asksTheRight,
 	"parley_flow._p_location_rows(parley.caller)":                                    asksTheCaller,
-	"parley_flow._p_message_rows(parley.caller)":                                     asksTheCaller,
 	"parley_flow._p_quotas(parley.caller)":                                           asksTheCaller,
 	"parley_flow._p_reached(text,text,parley.caller)":                                asksTheRight,
 	"parley_flow._p_read_body(text,bigint,bigint,integer,integer,parley.caller)":     asksTheRight,
@@ -261,9 +260,9 @@ var withinReach = map[string]string{
 	"parley_flow._p_send_port_rows(parley.caller)":                                        asksTheCaller,
 	"parley_flow._p_subscription_rows(parley.caller)":                                     asksTheCaller,
 	"parley_flow._p_suspend(text,bigint,bigint[],text,text,boolean,parley.caller)":        asksTheRight,
-	"parley_flow._p_suspended_rows(parley.caller)":                                        asksTheCaller,
 	"parley_flow._p_taken(text,text,integer,parley.caller)":                               asksTheRight,
 	"parley_flow._p_track(text,text[],bigint[],jsonb[],parley.caller)":                    asksTheRight,
+	"parley_flow._p_viewed(parley.caller)":                                                asksTheCaller,
 
 	"parley._p_caller_ticket: SELECT": "gives the reader a ticket in his own name, and no other",
 

@@ -30,8 +30,8 @@ func newExportCommand(env environment) *cobra.Command {
 		Use:   "export [APPLICATION]",
 		Short: "Write the definitions of integration as YAML that apply takes",
 		Long: `Write the definitions as YAML, those of one application or all: settings as they were given, and states as they are. Secrets are
-references, as they were applied. Hosts and retry policies belong to no application. They go to standard output, or with --out into a
-file for each kind, with their schemas beside them. You need the right VIEW.`,
+references, as they were applied. Hosts and retry policies belong to no application: those that it uses come with it. The definitions go to
+standard output, or with --out into a file for each kind, with their schemas beside them. You need the right VIEW.`,
 		Example: `  parley flow export > flow.yaml
   parley flow export Orders --out orders`,
 		Args: cobra.MaximumNArgs(1),

@@ -161,3 +161,33 @@ func TestExamplesAreValidByTheJSONSchemaAndMistakesAreNot(t *testing.T) {
 		}
 	}
 }
+
+func TestTheExportOfAnApplicationIsAppliedToAnEmptyDatabase(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewBroker(t)
+	apply(t, b, definitions.Settings{}, examples(t, b, "definitions.md")...)
+	roles := strings.NewReplacer("RX", b.Role("receive"))
+	apply(t, b, definitions.Settings{}, definitions.Source{Name: "other.yaml", Written: []byte(roles.Replace(
+		"application: {Other: {}}\nhost: {Elsewhere: {role: RX}}\nretry policy: {unused: {count: 1}}\n"))})
+	exported, err := flowstore.Export(t.Context(), b.DB, "Orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, isThere := range map[string]bool{`"Send"`: true, `"Receive"`: true, `"patient"`: true, `"Elsewhere"`: false, `"unused"`: false, `"Other"`: false} {
+		if bytes.Contains(exported, []byte(name)) != isThere {
+			t.Errorf("the export of one application has %s: %v", name, !isThere)
+		}
+	}
+	written, err := definitions.Write(exported)
+	if err != nil {
+		t.Fatal(err)
+	}
+	empty := sqltest.NewBroker(t)
+	if changes := apply(t, empty, definitions.Settings{}, definitions.Source{Name: "export.yaml", Written: written}); len(changes) < 10 {
+		t.Errorf("the export changes %+v", changes)
+	}
+	again, err := flowstore.Export(t.Context(), empty.DB, "Orders")
+	if err != nil || !bytes.Equal(again, exported) {
+		t.Errorf("exported again it is\n%s\nand not\n%s, %v", again, exported, err)
+	}
+}

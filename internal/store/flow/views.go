@@ -3,6 +3,7 @@ package flow
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/parley-broker/parley/internal/pgdb"
@@ -113,15 +114,23 @@ type Message struct {
 
 // Messages gives messages that are there, the newest first, of those with smaller numbers than before; 0 is no bound.
 func Messages(ctx context.Context, db pgdb.DB, scope Scope, top int, before int64) ([]Message, error) {
+	filter := map[string]string{}
+	for condition, value := range map[string]string{
+		"application": scope.Application, "receive_port": scope.ReceivePort, "location": scope.Location, "message_type": scope.MessageType,
+	} {
+		if value != "" {
+			filter[condition] = value
+		}
+	}
+	written, err := json.Marshal(filter)
+	if err != nil {
+		return nil, fmt.Errorf("write the filter: %w", err)
+	}
 	return collect[Message](ctx, db, "read messages", `
 		select message_id, interchange_id, parent_id, received_at, application, receive_port, location, published_by, message_type, size,
 			deliveries, parts, promoted
-		from parley_flow.messages
-		where ($1::text = '' or application = $1::text) and ($2::text = '' or receive_port = $2::text)
-			and ($3::text = '' or location = $3::text) and ($4::text = '' or message_type = $4::text)
-			and ($6::bigint = 0 or message_id < $6::bigint)
-		order by message_id desc
-		limit $5::integer`, scope.Application, scope.ReceivePort, scope.Location, scope.MessageType, top, before)
+		from parley_flow.messages_matching(filter => $1::jsonb, top => $2::integer, before => nullif($3::bigint, 0))`,
+		written, top, before)
 }
 
 // RoutingFailure is a cause for which messages matched nothing.

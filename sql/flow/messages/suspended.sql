@@ -31,6 +31,10 @@ others of its order wait behind it; cause_id: the cause of a routing failure.';
 create index _p_suspended_message on parley_flow._p_suspended (message_id);
 create index _p_suspended_port on parley_flow._p_suspended (send_port, suspension_id) where send_port is not null;
 create index _p_suspended_code on parley_flow._p_suspended (code, suspension_id);
+create index _p_suspended_application on parley_flow._p_suspended (application, suspension_id);
+create index _p_suspended_receive_port on parley_flow._p_suspended (receive_port, suspension_id)
+  where receive_port is not null;
+create index _p_suspended_location on parley_flow._p_suspended (location, suspension_id) where location is not null;
 
 create function parley_flow._p_suspend_message(
   id bigint, stage text, location text, send_port text, code text, error text, is_resumable boolean, attempts integer,

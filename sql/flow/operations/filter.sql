@@ -101,46 +101,53 @@ declare
   end;
 begin
   found := parley_flow._p_require_filter(filter);
-  return query
-  select *
-  from parley_flow._p_suspended as u
-  where u.suspension_id > coalesce(after, 0)
-    and (applications = array['*'] or u.application = any (applications))
-    and (v_suspensions is null or u.suspension_id = any (v_suspensions))
-    and (v_messages is null or u.message_id = any (v_messages))
-    and (not filter ? 'application' or u.application = filter ->> 'application')
-    and (not filter ? 'receive_port' or u.receive_port = filter ->> 'receive_port')
-    and (not filter ? 'location' or u.location = filter ->> 'location')
-    and (not filter ? 'send_port' or u.send_port = filter ->> 'send_port')
-    and (not filter ? 'stage' or u.stage = upper((filter ->> 'stage') collate "C"))
-    and (not filter ? 'code' or u.code = filter ->> 'code')
-    and (not filter ? 'error' or strpos(u.error, filter ->> 'error') > 0)
-    and (not filter ? 'message_type' or u.message_type = filter ->> 'message_type')
-    and (not filter ? 'is_resumable' or u.is_resumable = (filter -> 'is_resumable')::boolean)
-    and (v_before is null or u.suspended_at < v_before)
-    and (v_from is null or u.suspended_at >= v_from)
-    and (not filter ? 'order_key' or u.order_key = filter ->> 'order_key')
-    and (v_cause is null or u.cause_id = v_cause[1])
-    and (not filter ? 'property' or exists (
-      select
-      from parley_flow._p_message as m
-      where m.message_id = u.message_id
-        and coalesce(m.promoted ->> (filter ->> 'property'), m.written ->> (filter ->> 'property')) = filter ->> 'value'
-        and not exists (
-          select from parley_flow._p_property as y where y.name = filter ->> 'property' and y.is_sensitive
-        )
-    ))
-    and (not filter ? 'host' or exists (
-      select
-      from parley_flow._p_host as h
-      where h.name = filter ->> 'host' and h.host_id in (
-        select s.host_id from parley_flow._p_send_port as s where s.name = u.send_port
-        union all
-        select l.host_id from parley_flow._p_receive_location as l where l.name = u.location and u.send_port is null
-      )
-    ))
-  order by u.suspension_id
-  limit top;
+  -- Only conditions that are given are asked for, so that the planner finds the index for them.
+  return query execute format(
+    'select u.* from parley_flow._p_suspended as u where u.suspension_id > coalesce($3, 0)%s '
+      'order by u.suspension_id limit $4',
+    (
+      select string_agg(format(' and %s', c.condition), '' order by c.n)
+      from (values
+        (1, applications = array['*'], 'true'),
+        (2, applications is distinct from array['*'], 'u.application = any ($2)'),
+        (3, filter ? 'suspensions', 'u.suspension_id = any ($5)'),
+        (4, filter ? 'messages', 'u.message_id = any ($6)'),
+        (5, filter ? 'application', $c$u.application = $1 ->> 'application'$c$),
+        (6, filter ? 'receive_port', $c$u.receive_port = $1 ->> 'receive_port'$c$),
+        (7, filter ? 'location', $c$u.location = $1 ->> 'location'$c$),
+        (8, filter ? 'send_port', $c$u.send_port = $1 ->> 'send_port'$c$),
+        (9, filter ? 'stage', $c$u.stage = upper(($1 ->> 'stage') collate "C")$c$),
+        (10, filter ? 'code', $c$u.code = $1 ->> 'code'$c$),
+        (11, filter ? 'error', $c$strpos(u.error, $1 ->> 'error') > 0$c$),
+        (12, filter ? 'message_type', $c$u.message_type = $1 ->> 'message_type'$c$),
+        (13, filter ? 'is_resumable', $c$u.is_resumable = ($1 -> 'is_resumable')::boolean$c$),
+        (14, filter ? 'older', 'u.suspended_at < $7'),
+        (15, filter ? 'newer', 'u.suspended_at >= $8'),
+        (16, filter ? 'order_key', $c$u.order_key = $1 ->> 'order_key'$c$),
+        (17, filter ? 'cause', 'u.cause_id = $9'),
+        (18, filter ? 'property', $c$exists (
+          select
+          from parley_flow._p_message as m
+          where m.message_id = u.message_id
+            and coalesce(m.promoted ->> ($1 ->> 'property'), m.written ->> ($1 ->> 'property')) = $1 ->> 'value'
+            and not exists (
+              select from parley_flow._p_property as y where y.name = $1 ->> 'property' and y.is_sensitive
+            )
+        )$c$),
+        (19, filter ? 'host', $c$exists (
+          select
+          from parley_flow._p_host as h
+          where h.name = $1 ->> 'host' and h.host_id in (
+            select s.host_id from parley_flow._p_send_port as s where s.name = u.send_port
+            union all
+            select l.host_id from parley_flow._p_receive_location as l where l.name = u.location and u.send_port is null
+          )
+        )$c$)
+      ) as c (n, is_given, condition)
+      where c.is_given
+    )
+  )
+  using filter, applications, after, top, v_suspensions, v_messages, v_before, v_from, v_cause[1];
 end
 $$;
 

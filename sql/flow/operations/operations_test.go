@@ -228,3 +228,24 @@ func TestDiagnosisFindsWhatIsWrongWithTheEngine(t *testing.T) {
 	f.Exec("select parley_flow.stop('ERP')")
 	f.RequireFinding("parley.diagnose_runtime()", "flow-port-stopped")
 }
+
+func TestMessagesAreFoundByFilterTheNewestFirst(t *testing.T) {
+	t.Parallel()
+	f := sqltest.NewFlow(t)
+	ids := suspendThree(f)
+	for filter, want := range map[string]int{
+		`{}`: 4, `{"message_type": "nobody"}`: 1, `{"application": "Orders"}`: 0, `{"receive_port": "In"}`: 0, `{"location": "Folder"}`: 0, `{"message": 0}`: 0,
+	} {
+		sqltest.Equal(f.Session, want, "select count(*)::integer from parley_flow.messages_matching($1::jsonb)", filter)
+	}
+	sqltest.Equal(f.Session, ids[3], "select message_id from parley_flow.messages_matching(top => 1)")
+	sqltest.Equal(f.Session, ids[2], "select message_id from parley_flow.messages_matching(top => 1, before => $1)", ids[3])
+	sqltest.Equal(f.Session, true, "select not promoted ? 'urn:p#Card' and promoted ? 'urn:p#Po' from parley_flow.messages_matching(jsonb_build_object('message', $1::bigint))", ids[0])
+	sqltest.Equal(f.Session, true, "select m = v from parley_flow.messages_matching(top => 1) as m, parley_flow.messages as v where v.message_id = m.message_id")
+	for _, filter := range []string{`[]`, `7`, `{"nothing": "1"}`, `{"message_type": null}`, `{"message": "1"}`, `{"message": 1.5}`} {
+		f.RefusesFlow(10, "select count(*) from parley_flow.messages_matching($1::jsonb)", filter)
+	}
+	f.RefusesFlow(10, "select count(*) from parley_flow.messages_matching(top => 0)")
+	outsider := f.As(f.Role("outsider"))
+	sqltest.Equal(outsider, 0, "select count(*)::integer from parley_flow.messages_matching()")
+}

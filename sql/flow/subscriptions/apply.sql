@@ -307,14 +307,26 @@ as $$
 begin
   found := parley_flow._p_require(parley.caller_role(caller), 'VIEW', application);
   return (
-    select coalesce(jsonb_object_agg(k.kind, k.objects), '{}')
-    from (
-      select d.kind, jsonb_object_agg(d.name, parley_flow._p_with_state(d.kind, d.name, d.settings)) as objects
+    with own as materialized (
+      select d.kind, d.name, d.settings
       from parley_flow._p_definition as d
       left join parley_flow._p_receive_location as l on d.kind = 'receive location' and l.name = d.name
       left join parley_flow._p_receive_port as p on p.receive_port_id = l.receive_port_id
       where export.application is null or coalesce(d.settings ->> 'application', p.application) = export.application
         or (d.kind = 'application' and d.name = export.application)
+    )
+    select coalesce(jsonb_object_agg(k.kind, k.objects), '{}')
+    from (
+      select d.kind, jsonb_object_agg(d.name, parley_flow._p_with_state(d.kind, d.name, d.settings)) as objects
+      from (
+        select o.kind, o.name, o.settings from own as o
+        union
+        -- Hosts and retry policies belong to no application: those that this one names come with it.
+        select d.kind, d.name, d.settings
+        from parley_flow._p_definition as d
+        where (d.kind = 'host' and d.name in (select o.settings ->> 'host' from own as o))
+          or (d.kind = 'retry policy' and d.name in (select o.settings ->> 'retry_policy' from own as o))
+      ) as d
       group by d.kind
     ) as k
   );
@@ -324,5 +336,5 @@ $$;
 comment on function parley_flow.export(text, parley.caller) is
 'Gives the definitions in the form that parley_flow.apply takes: what was given, without defaults, with the states as
 they are. Secrets are references.
-Arguments: application, whose objects alone (null: everything). Hosts and retry policies belong to none.
+Arguments: application, whose objects alone, with the hosts and retry policies that they name (null: everything).
 Errors: PF001 without VIEW.';
