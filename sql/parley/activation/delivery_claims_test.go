@@ -118,6 +118,24 @@ func TestClaimedGroupIsPassedByAndTheOthersAreNot(t *testing.T) {
 	}
 }
 
+// A conversation that is alone in its group is taken by the short way, which asks for no claims, unless its claim has marked it.
+func TestShortWayOfReceiveMeetsNoClaimedConversation(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewWorld(t)
+	b.Exec(hook)
+	b.Send(b.Dialog(), sqltest.Request, "x")
+	b.Send(b.Dialog(), sqltest.Request, "y")
+	requireClaimed(b.Session, ours, "x")
+	b.Exec("update parley._p_queue set has_deliveries = false")
+	for _, groups := range []string{"", ", groups => 10"} {
+		tx := b.Begin()
+		if got := sqltest.Values[string](tx, "select parley.body_text(message_body) from parley.receive('Answering'"+groups+")"); !slices.Equal(got, []string{"y"}) {
+			t.Errorf("received %q", got)
+		}
+		tx.Rollback()
+	}
+}
+
 func TestTheHolderOfAClaimRecordsWhatBecameOfIt(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)
