@@ -124,7 +124,9 @@ var sections = []section{
 	{
 		title: "External activation",
 		intro: "Their purpose: [activation](guides/activation.md).",
-		files: []string{"parley/activation/activation_statements.sql", "parley/activation/deliveries.sql"},
+		files: []string{
+			"parley/activation/activation_statements.sql", "parley/activation/deliveries.sql", "parley/activation/delivery_claims.sql",
+		},
 	},
 	{
 		title: "Event notifications",
