@@ -46,6 +46,8 @@ type box struct {
 	folder *os.Root
 	inTop  string // the path of the folder in it
 	moveTo string // the path in it of the folder to which files are moved; empty: they are removed
+	// hidden are the files that were being removed when they were listed, by the beginning of their names.
+	hidden map[string][]string
 }
 
 func (b *box) close() {
@@ -113,7 +115,7 @@ const deepest = 32
 // list gives the files of the folder that are regular, and each folder and link that it passed over, with the reason. Names that begin with
 // a dot are those of files that programs work on.
 func (b *box) list(subfolders bool) (files []found, passed map[string]string, err error) {
-	passed = map[string]string{}
+	passed, b.hidden = map[string]string{}, map[string][]string{}
 	var walk func(at string, depth int) error
 	walk = func(at string, depth int) error {
 		entries, err := b.read(at)
@@ -124,6 +126,9 @@ func (b *box) list(subfolders bool) (files []found, passed map[string]string, er
 			name := path.Join(at, entry.Name())
 			switch {
 			case strings.HasPrefix(entry.Name(), prefix):
+				if end := strings.LastIndexByte(name, '-'); entry.Type().IsRegular() {
+					b.hidden[name[:end]] = append(b.hidden[name[:end]], name)
+				}
 			case entry.IsDir():
 				if !subfolders || strings.HasPrefix(entry.Name(), ".") || b.moveTo != "" && path.Join(b.inTop, name) == b.moveTo {
 					continue

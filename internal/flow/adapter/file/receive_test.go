@@ -41,7 +41,9 @@ func (l *location) receiver(t *testing.T, mask, settings string) *receiver {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return made.(*receiver)
+	r := made.(*receiver)
+	r.cutOffAfter = 0
+	return r
 }
 
 // polled polls once, with what a location takes at first sight.

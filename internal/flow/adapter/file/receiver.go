@@ -22,6 +22,8 @@ type receiver struct {
 	pauses  map[string]pause  // of files that could not be read
 	passed  map[string]string // what was reported as passed over
 	settled time.Time         // when the ledger was asked last which sources are there still
+
+	cutOffAfter time.Duration
 }
 
 // pause is how long a file is left alone that could not be read.
@@ -37,7 +39,7 @@ func newReceiver(e adapter.Endpoint) (adapter.Receiver, error) {
 	}
 	r := &receiver{
 		settings: receiveDefaults(), permission: e.Permission, logger: e.Logger, looks: looks{}, pauses: map[string]pause{},
-		passed: map[string]string{},
+		passed: map[string]string{}, cutOffAfter: cutOffAfter,
 	}
 	r.folder, r.mask, _ = place(e.Address)
 	adapter.CheckSettings(e.Settings, &r.settings)

@@ -23,9 +23,10 @@ import (
 // inMemory is up to which size a file is kept in memory; a larger one is read twice, for its hash and for its body.
 const inMemory = 1 << 20
 
-// candidate is a file that was read.
+// candidate is a file that was read. It stays open until it is removed, so that no other one gets its number meanwhile.
 type candidate struct {
 	found
+	file  *os.File
 	entry entry
 	input adapter.Input
 }
@@ -49,8 +50,8 @@ func (r *receiver) batch(ctx context.Context, b *box, files []found) (batch []ca
 }
 
 // read reads a file, or its hash where it is large.
-func (r *receiver) read(ctx context.Context, b *box, f found) (candidate, error) {
-	c := candidate{found: f, entry: entry{Path: f.path, identity: f.identity}}
+func (r *receiver) read(ctx context.Context, b *box, f found) (c candidate, err error) {
+	c = candidate{found: f, entry: entry{Path: f.path, identity: f.identity}}
 	if !utf8.ValidString(f.path) {
 		c.entry.Path, c.entry.Raw = strconv.QuoteToASCII(f.path), []byte(f.path)
 	}
@@ -59,7 +60,12 @@ func (r *receiver) read(ctx context.Context, b *box, f found) (candidate, error)
 	if err != nil {
 		return c, err
 	}
-	defer func() { _ = file.Close() }()
+	c.file = file
+	defer func() {
+		if err != nil {
+			_ = file.Close()
+		}
+	}()
 	sum := sha256.New()
 	if f.Size <= inMemory {
 		var body bytes.Buffer
@@ -163,7 +169,15 @@ func (c *checked) Close() error { return c.file.Close() }
 // take gives a batch to the intake and removes what was taken. When it fails as a whole its files are tried one by one, so that none blocks
 // the others; an error is returned when it was none of theirs.
 func (r *receiver) take(ctx context.Context, in adapter.Intake, b *box, batch []candidate) error {
-	batch = r.removeEmpty(b, batch)
+	defer func() {
+		for _, c := range batch {
+			_ = c.file.Close()
+		}
+	}()
+	return r.takeEach(ctx, in, b, r.removeEmpty(b, batch))
+}
+
+func (r *receiver) takeEach(ctx context.Context, in adapter.Intake, b *box, batch []candidate) error {
 	var err error
 	if batch, err = r.new(ctx, in, b, batch); err != nil || len(batch) == 0 {
 		return err
@@ -254,7 +268,7 @@ func (r *receiver) removeEmpty(b *box, batch []candidate) []candidate {
 			continue
 		}
 		r.logger.Warn("an empty file is removed", slog.String("file", path.Join(r.folder, c.path)))
-		if err := r.remove(b, c.entry); err != nil {
+		if err := r.remove(b, c.entry, c.file); err != nil {
 			r.postpone(c.found, err)
 		}
 	}

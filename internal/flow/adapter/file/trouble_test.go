@@ -148,6 +148,74 @@ func TestNodesOnOneFolderTakeEachFileOnce(t *testing.T) {
 	}
 }
 
+// A program puts the same file there as soon as it is gone, while nodes remove what they and others have taken.
+func TestTheSameFileIsTakenAsOftenAsItComes(t *testing.T) {
+	t.Parallel()
+	for _, settings := range []string{atOnce, `{"ready": "renamed", "move_to": "done"}`} {
+		l := newLocation(t)
+		if err := os.Mkdir(filepath.Join(l.folder, "done"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var nodes sync.WaitGroup
+		for range 3 {
+			r := l.receiver(t, "*", settings)
+			r.cutOffAfter = cutOffAfter
+			nodes.Go(func() {
+				for ctx.Err() == nil {
+					r.settled = time.Time{}
+					clear(r.pauses)
+					if _, err := r.poll(ctx, l); err != nil && ctx.Err() == nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		file, temporary := filepath.Join(l.folder, "a"), filepath.Join(l.folder, ".new")
+		old := time.Now().Add(-time.Hour)
+		gone := func() {
+			for deadline := time.Now().Add(adaptertest.Patience); time.Now().Before(deadline); {
+				if _, err := os.Lstat(file); errors.Is(err, os.ErrNotExist) {
+					return
+				}
+			}
+			t.Error("the file stays")
+		}
+		const times = 100
+		for range times {
+			if err := errors.Join(os.WriteFile(temporary, []byte("same"), 0o600), os.Chtimes(temporary, old, old)); err != nil {
+				t.Fatal(err)
+			}
+			gone()
+			<-time.After(10 * time.Millisecond) // the clock of the file system counts in such steps
+			// A file that was renamed by mistake may have its name again by now: a link takes the place of none.
+			err := os.Link(temporary, file)
+			for ; errors.Is(err, os.ErrExist); err = os.Link(temporary, file) {
+				gone()
+			}
+			if err := errors.Join(err, os.Remove(temporary)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		gone()
+		for entries := 1; entries > 0; {
+			left, err := l.Taken(t.Context())
+			if entries = len(left); err != nil {
+				t.Fatal(err)
+			}
+		}
+		stop()
+		nodes.Wait()
+		if got := len(l.Bodies()); got != times || len(l.left(t, "in")) != 1 {
+			t.Errorf("%s: it came %d times, and was taken %d times; left are %q", settings, times, got, l.left(t, "in"))
+		}
+		if got := l.left(t, "in/done"); strings.Contains(settings, "done") && len(got) != times {
+			t.Errorf("%d files were moved", len(got))
+		}
+	}
+}
+
 func TestFilesWaitWhileIntakeIsThrottled(t *testing.T) {
 	t.Parallel()
 	l := newLocation(t)
