@@ -20,11 +20,12 @@ var types = []string{"text", "integer", "number", "boolean", "timestamp"}
 // texts are values as they come: canonical, written otherwise, and of another type.
 var texts = map[string][]string{
 	"text":    {"", "a", "A", "ab", "ä", "10", "9", "true", "a b"},
-	"integer": {"1", "01", "-0", "+7", "7", "12", "1e2", "100", "x", "9223372036854775807", "123456789012345678", "-3", "1.5"},
+	"integer": {"1", "01", "-0", "+7", "7", "12", "1e2", "100", "x", "9223372036854775807", "123456789012345678", "-3", "1.5", " 10 ", "1 0"},
 	"number":  {"1", "1.0", "1.50", "-1.5", ".5", "5.", "1e-2", "0.01", "1E+2", "100", "0", "-0.00", "abc", "1e999", "12345678901234567890.123"},
-	"boolean": {"true", "TRUE", "1", "0", "false", "False", "yes", "falſe"},
+	"boolean": {"true", "TRUE", "1", "0", "false", "False", "yes", "falſe", "\ttrue\n"},
 	"timestamp": {
 		"2026-11-28T08:30:00Z", "2026-11-28 09:30:00.000+01:00", "2026-11-28T08:30Z", "2026-11-28T08:30:00.000001Z", "2026-02-30T00:00:00Z",
+		" 2026-11-28T08:30:00Z\n", "2026-11-28T09:30:00.1234567+01:00", "2026-11-28+01:00", "2026-11-28Z", "2026-11-28", "2026-13-28Z", "0000-11-28Z",
 		"2026-11-28T08:30:00", "1000-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "2025-12-31T23:59:59.999999-0030", "today",
 	},
 }
@@ -173,8 +174,21 @@ func TestCanonicalTextsAreThoseOfTheDatabase(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		number := rapid.StringMatching(`[-+]?[0-9]{0,6}([.][0-9]{0,5})?([eE][-+]?[0-9]{1,2})?`).Draw(r, "number")
 		check(r, number, "number")
-		check(r, rapid.StringMatching(`[0-9]{4}-[01][0-9]-[0-3][0-9][T ][0-2][0-9]:[0-5][0-9](:[0-5][0-9]([.][0-9]{1,7})?)?(Z|[-+][01][0-9]:?[0-5][0-9])`).Draw(r, "time"), "timestamp")
+		check(r, rapid.StringMatching(`[0-9]{4}-[01][0-9]-[0-3][0-9][T ][0-2][0-9]:[0-5][0-9](:[0-5][0-9]([.][0-9]{1,9})?)?(Z|[-+][01][0-9]:?[0-5][0-9])`).Draw(r, "time"), "timestamp")
 	})
+}
+
+func TestTimesWithAnOffsetAreOnesOfUTC(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]string{
+		"2026-11-28T09:30:00+01:00": "2026-11-28T08:30:00.000000Z", "2026-11-28T09:30:00.1234567+01:00": "2026-11-28T08:30:00.123456Z",
+		"\n2026-11-28T08:30:00Z ": "2026-11-28T08:30:00.000000Z", "2026-11-28+01:00": "2026-11-27T23:00:00.000000Z", "2026-11-28Z": "2026-11-28T00:00:00.000000Z",
+		"2026-11-28": "2026-11-28", "2026-11-28T08:30:00": "2026-11-28T08:30:00", "2026-11-31Z": "2026-11-31Z",
+	} {
+		if got := match.Canonical(value, "timestamp"); got != want {
+			t.Errorf("%q is %q and not %q", value, got, want)
+		}
+	}
 }
 
 // One match among ten thousand subscriptions is found as one among ten.

@@ -16,10 +16,15 @@ var (
 	canonicalNumber  = regexp.MustCompile(`^-?[0-9]{1,200}([.][0-9]{1,200})?$`)
 	canonicalInteger = regexp.MustCompile(`^-?[0-9]{1,18}$`)
 	canonicalTime    = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]{6}Z$`)
+	offsetDay        = regexp.MustCompile(`^([0-9]{4}-[0-9]{2}-[0-9]{2})(Z|[-+][0-9]{2}:?[0-9]{2})$`)
+	pastMicroseconds = regexp.MustCompile(`([.][0-9]{6})[0-9]{1,20}(Z|[-+])`)
 	offsetTime       = regexp.MustCompile(`^([1-9][0-9]{3}-[01][0-9]-[0-3][0-9])[T ]` +
 		`((?:[01][0-9]|2[0-3]):[0-5][0-9])(:[0-5][0-9](?:[.][0-9]{1,6})?)?` +
 		`(Z|[-+](?:0[0-9]|1[0-4]):?[0-5][0-9])$`)
 )
+
+// blanks may stand around a value of each type but text: XML says nothing by them.
+const blanks = " \t\r\n"
 
 // Canonical gives the text by which a value of a property is compared. A value that cannot be read as the type is compared as it is.
 func Canonical(value, of string) string {
@@ -27,7 +32,7 @@ func Canonical(value, of string) string {
 	case "integer", "number":
 		return number(value)
 	case "boolean":
-		switch lower(value) {
+		switch strings.Trim(lower(value), blanks) {
 		case "true", "1":
 			return "true"
 		case "false", "0":
@@ -51,10 +56,11 @@ func lower(value string) string {
 
 // number writes a number without exponent, superfluous zeros and plus.
 func number(value string) string {
-	if !plainNumber.MatchString(value) && !exponentNumber.MatchString(value) {
+	trimmed := strings.Trim(value, blanks)
+	if !plainNumber.MatchString(trimmed) && !exponentNumber.MatchString(trimmed) {
 		return value
 	}
-	mantissa, exponent := strings.ToLower(value), 0
+	mantissa, exponent := strings.ToLower(trimmed), 0
 	if before, after, ok := strings.Cut(mantissa, "e"); ok {
 		mantissa = before
 		exponent, _ = strconv.Atoi(after) // two digits
@@ -86,9 +92,10 @@ func number(value string) string {
 	return sign + whole
 }
 
-// timestamp writes a time that has an offset in UTC, with six digits of a second.
+// timestamp writes a time that has an offset in UTC, with six digits of a second. A day with an offset begins at its midnight.
 func timestamp(value string) string {
-	parts := offsetTime.FindStringSubmatch(value)
+	trimmed := offsetDay.ReplaceAllString(strings.Trim(value, blanks), "${1}T00:00:00$2")
+	parts := offsetTime.FindStringSubmatch(pastMicroseconds.ReplaceAllString(trimmed, "$1$2"))
 	if parts == nil {
 		return value
 	}

@@ -17,12 +17,14 @@ create function parley_flow._p_canonical_number(value text) returns text
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_value constant text := btrim(value, E' \t\r\n');
 begin
   -- A number of any length is a text that is compared, but none with so many digits is worth computing with.
-  if value ~ '^[-+]?([0-9]{1,200}([.][0-9]{0,200})?|[.][0-9]{1,200})$' then
-    return trim_scale(value::numeric)::text;
-  elsif value ~ '^[-+]?([0-9]{1,100}([.][0-9]{0,100})?|[.][0-9]{1,100})[eE][-+]?[0-9]{1,2}$' then
-    return trim_scale(value::numeric)::text;
+  if v_value ~ '^[-+]?([0-9]{1,200}([.][0-9]{0,200})?|[.][0-9]{1,200})$' then
+    return trim_scale(v_value::numeric)::text;
+  elsif v_value ~ '^[-+]?([0-9]{1,100}([.][0-9]{0,100})?|[.][0-9]{1,100})[eE][-+]?[0-9]{1,2}$' then
+    return trim_scale(v_value::numeric)::text;
   end if;
   return value;
 end
@@ -43,13 +45,18 @@ language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_value text := btrim(value, E' \t\r\n');
   v_canonical text;
 begin
+  -- A day with an offset begins at its midnight; digits behind the microsecond are cut.
+  v_value := regexp_replace(v_value, '^([0-9]{4}-[0-9]{2}-[0-9]{2})(Z|[-+][0-9]{2}:?[0-9]{2})$',
+    E'\\1T00:00:00\\2');
+  v_value := regexp_replace(v_value, '([.][0-9]{6})[0-9]{1,20}(Z|[-+])', E'\\1\\2');
   -- An offset has to be there: a time without one means another to everybody.
-  if value ~ ('^[1-9][0-9]{3}-[01][0-9]-[0-3][0-9][T ]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,6})?)?'
+  if v_value ~ ('^[1-9][0-9]{3}-[01][0-9]-[0-3][0-9][T ]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,6})?)?'
       || '(Z|[-+](0[0-9]|1[0-4]):?[0-5][0-9])$') then
     begin
-      v_canonical := to_char(value::timestamptz at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"');
+      v_canonical := to_char(v_value::timestamptz at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"');
     exception
       when datetime_field_overflow or invalid_datetime_format then
         return value;
@@ -60,7 +67,8 @@ end
 $$;
 
 comment on function parley_flow._p_canonical_time(text) is
-'Gives a time of ISO 8601 that has an offset in UTC, with six digits of a second; another text as it is.';
+'Gives a time of ISO 8601 that has an offset in UTC, with six digits of a second, and a day that has one as its
+midnight; another text as it is.';
 
 create function parley_flow._p_canonical(value text, type text) returns text
 language plpgsql immutable
@@ -73,8 +81,8 @@ begin
     return parley_flow._p_canonical_number(value);
   elsif type = 'boolean' then
     return case
-      when lower(value collate "C") in ('true', '1') then 'true'
-      when lower(value collate "C") in ('false', '0') then 'false'
+      when btrim(lower(value collate "C"), E' \t\r\n') in ('true', '1') then 'true'
+      when btrim(lower(value collate "C"), E' \t\r\n') in ('false', '0') then 'false'
       else value end;
   elsif type = 'timestamp' then
     return parley_flow._p_canonical_time(value);
