@@ -170,13 +170,32 @@ type checked struct {
 	column    int   // characters of its line before it
 	held      [utf8.UTFMax]byte
 	heldBytes int
+	ready     []byte // read and not given yet, because whoever reads has no room for a character
 	err       error
 }
 
 func (c *checked) Read(p []byte) (int, error) {
-	if len(p) < utf8.UTFMax {
-		return 0, io.ErrShortBuffer
+	if len(p) == 0 {
+		return 0, nil
 	}
+	if len(c.ready) == 0 && len(p) >= utf8.UTFMax {
+		return c.read(p)
+	}
+	if len(c.ready) == 0 {
+		small := make([]byte, 64)
+		n, err := c.read(small)
+		if n == 0 {
+			return 0, err // which comes again behind what was read before it
+		}
+		c.ready = small[:n]
+	}
+	n := copy(p, c.ready)
+	c.ready = c.ready[n:]
+	return n, nil
+}
+
+// read gives whole characters, or an error.
+func (c *checked) read(p []byte) (int, error) {
 	for {
 		n := copy(p, c.held[:c.heldBytes])
 		c.heldBytes = 0

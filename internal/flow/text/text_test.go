@@ -134,3 +134,26 @@ func TestUnknownCharsetsAndMarksThatDoNotExistAreRefused(t *testing.T) {
 		t.Errorf("a character that ISO 8859-1 does not have is refused as %v", err)
 	}
 }
+
+func TestWhoeverReadsByteByByteGetsTheSame(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		strings.Repeat("aé€\U0001F600", 50): strings.Repeat("aé€\U0001F600", 50), "aé\xffb": "aé", "é\xe2\x82": "é", "\xff": "", "": "",
+	} {
+		for _, size := range []int{1, 2, 3, 4, 5} {
+			source, err := text.Open(strings.NewReader(body), "", false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []byte
+			for buffer := make([]byte, size); err == nil; {
+				var n int
+				n, err = source.Read(buffer)
+				got = append(got, buffer[:n]...)
+			}
+			if _, isFault := fault.Of(err); string(got) != want || isFault != (body != want) {
+				t.Errorf("%q in pieces of %d is %q, %v", body, size, got, err)
+			}
+		}
+	}
+}
