@@ -35,7 +35,7 @@ var fuzzed = []string{
 		{"component": "csv-disassembler", "settings": {"recoverable": true}}]}`,
 }
 
-// Whatever comes in: each message is begun and ended once, a good one is what its content type says, a bad input is a permanent failure
+// Each message is begun and ended once, whatever comes in: a good one is what its content type says, a bad input is a permanent failure
 // with a remedy, and the same comes of it however it is read.
 func FuzzReceive(f *testing.F) {
 	for i := range fuzzed {

@@ -55,6 +55,7 @@ func (r *running) long(m Message, from, to int64, failure error) error {
 	var again measured
 	body, closeBody, err := r.open(r.measured.ctx, &again)
 	if err != nil {
+		r.sinkErr = err
 		return err
 	}
 	m.Charset = r.bodyCharset
@@ -74,25 +75,26 @@ func (r *running) long(m Message, from, to int64, failure error) error {
 			body = io.LimitReader(body, to-from)
 		}
 		_, err = io.Copy(w, body)
-		if errors.Is(err, text.ErrCharset) {
-			err = nil // the text ends there, which failure says
-		}
 	}
-	if err = errors.Join(err, closeBody()); err != nil {
-		if again.err == nil {
-			r.sinkErr = err
-		}
+	err = errors.Join(err, closeBody())
+	switch {
+	case errors.Is(err, text.ErrCharset):
+		return failed(codeCharset, r.component, err) // the rest cannot be given whole, so nothing of the input is taken
+	case err != nil:
+		r.sinkErr = err // of the source or the sink: it says nothing of the input
 		return err
 	}
 	r.sinkErr = r.sink.Bad(m, nil, failure)
 	return r.sinkErr
 }
 
-// rest ends an input that cannot be read on. Where its good messages go on, the rest of it is one bad part.
+// rest ends an input that cannot be read on. Where its good messages go on, the rest of it is one bad part. An input in another charset
+// than was thought fails as a whole: its good messages may say something else than was read.
 func (r *running) rest(ctx context.Context, err error) error {
 	f, is := fault.Of(err)
 	failure := failed(codeOf(err, codeDisassemble), r.component, err)
-	if _, isDecided := errors.AsType[*adapter.Failure](err); isDecided || !is || !r.recovers || r.good+r.bad == 0 || ctx.Err() != nil {
+	if _, isDecided := errors.AsType[*adapter.Failure](err); isDecided || !is || !r.recovers || r.good+r.bad == 0 || ctx.Err() != nil ||
+		errors.Is(err, text.ErrCharset) {
 		return failure
 	}
 	from := f.Place.Byte

@@ -1,10 +1,14 @@
 package pipeline_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
+	"github.com/parley-broker/parley/internal/flow/adapter"
 	"github.com/parley-broker/parley/internal/flow/fault"
 )
 
@@ -109,15 +113,33 @@ func TestBadRecordsOfAFlatFileAreSuspendedOneByOne(t *testing.T) {
 func TestABadPartThatIsLongIsReadFromTheInputAgain(t *testing.T) {
 	t.Parallel()
 	long := "HEADme\n1;a\n" + strings.Repeat("no line at all ", 200_000)
+	whole := strings.Replace(recoverFile, "recover_records", "recoverable", 1)
 	for _, packed := range []bool{false, true} {
-		stages, content := recoverFile, long
+		stages, content := whole, long
 		if packed {
-			stages, content = strings.Replace(recoverFile, `{"disassemble"`, `{"decode": [{"component": "gzip-decoder"}], "disassemble"`, 1), packedBy(t, long)
+			stages, content = strings.Replace(whole, `{"disassemble"`, `{"decode": [{"component": "gzip-decoder"}], "disassemble"`, 1), packedBy(t, long)
 		}
 		c, err := run(t, receive(t, stages), body(content))
 		if err != nil || len(c.bad) != 1 || len(c.bad[0].body) < 1<<20 || !strings.HasSuffix(long, c.bad[0].body) {
 			t.Fatalf("%d messages, %d bad, %v", len(c.good), len(c.bad), err)
 		}
+	}
+}
+
+func TestAnInputThatCannotBeReadAgainIsNoFailure(t *testing.T) {
+	t.Parallel()
+	source := body("HEADme\n1;a\n" + strings.Repeat("no line at all ", 200_000))
+	whole := source.Open
+	opened := 0
+	source.Open = func(ctx context.Context) (io.ReadCloser, error) {
+		if opened++; opened > 1 {
+			return nil, errBroken
+		}
+		return whole(ctx)
+	}
+	_, err := run(t, receive(t, strings.Replace(recoverFile, "recover_records", "recoverable", 1)), source)
+	if failure, is := errors.AsType[*adapter.Failure](err); is || !errors.Is(err, errBroken) {
+		t.Errorf("it gives %v, failure %v", err, failure)
 	}
 }
 
