@@ -234,6 +234,16 @@ func TestAFolderToMoveToThatCannotBeUsedIsAnErrorBeforeAnythingIsTaken(t *testin
 	}
 }
 
+func TestAnAddressThatIsAFolderIsAnErrorThatSaysWhatToWrite(t *testing.T) {
+	t.Parallel()
+	l := newLocation(t)
+	l.folder = l.top
+	err := l.receiver(t, "in", atOnce).Run(t.Context(), l)
+	if err == nil || !strings.Contains(err.Error(), "write "+l.top+"/in/* for the files in it") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 func TestSubfoldersAreSearchedWhereASettingSaysSo(t *testing.T) {
 	t.Parallel()
 	l := newLocation(t)

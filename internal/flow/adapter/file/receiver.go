@@ -3,6 +3,7 @@ package file
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"path"
 	"strings"
@@ -74,6 +75,10 @@ func (r *receiver) poll(ctx context.Context, in adapter.Intake) (time.Duration, 
 		return 0, err
 	}
 	defer b.close()
+	if info, err := b.folder.Lstat(r.mask); err == nil && info.IsDir() && !strings.ContainsAny(r.mask, `*?[\`) {
+		address := path.Join(r.folder, r.mask)
+		return 0, fmt.Errorf("the address %s is a folder; write %s/* for the files in it", address, address)
+	}
 	if time.Since(r.settled) >= settleInterval {
 		if err := r.settle(ctx, in, b); err != nil {
 			return 0, err
