@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -8,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley/internal/flow/adapter"
 	"github.com/parley-broker/parley/internal/flow/adapters"
@@ -147,4 +150,60 @@ func TestFilesGoOverTCPIntoAnotherFolder(t *testing.T) {
 	sqltest.Equal(e.Session, 0, `select count(*)::integer from parley_flow._p_ledger where removed_at is null`)
 	sqltest.Equal(e.Session, 252, `select count(*)::integer from parley_flow._p_ledger as g
 		join parley_flow._p_receive_location as l using (location_id) where l.name = 'Source'`)
+}
+
+// Sessions of the node are killed again and again while files come in and go out: each is taken once, and written once.
+func TestFilesAreTakenAndWrittenOnceWhileSessionsAreKilled(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t)
+	folder := t.TempDir()
+	for _, name := range []string{"in", "out"} {
+		if err := os.Mkdir(filepath.Join(folder, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.route(folder, freeAddress(t))
+	e.port("Out", fmt.Sprintf(`{"adapter": "FILE", "address": "%s/out/%%MessageID%%.xml", "retry_policy": "at once", "settings": {"fsync": false},
+		"filter": [[{"property": "ReceivePortName", "operator": "=", "value": "Files in"}]], "application": "Files"}`, folder))
+	const count = 400
+	want := []string{}
+	for n := range count {
+		text := fmt.Sprintf("%03d", n)
+		if err := os.WriteFile(filepath.Join(folder, "in", text+".xml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, text)
+	}
+	e.Exec("select parley_flow.enable('Source')")
+	n := e.serve(withFiles(folder), func(c *host.Config) {
+		config := c.Pool.Config()
+		config.ConnConfig.RuntimeParams["application_name"] = "killed"
+		pool, err := pgxpool.NewWithConfig(context.WithoutCancel(t.Context()), config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(pool.Close)
+		c.Pool = pool
+	})
+	for left := count; left > 0; {
+		e.Exec(`select pg_terminate_backend(pid) from pg_stat_activity
+			where application_name = 'killed' and datname = current_database() and state <> 'idle'`)
+		now := len(filesIn(t, filepath.Join(folder, "in")))
+		parleytest.Until(t, "more files are taken", func() bool {
+			left = len(filesIn(t, filepath.Join(folder, "in")))
+			return left == 0 || left <= now-20
+		})
+	}
+	parleytest.Until(t, "all are in the other folder", func() bool { return len(filesIn(t, filepath.Join(folder, "out"))) >= count })
+	e.untilEmpty()
+	n.stop()
+	got := []string{}
+	for _, text := range filesIn(t, filepath.Join(folder, "out")) {
+		got = append(got, text)
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("%d files came, of which some are not those that were put there", len(got))
+	}
+	sqltest.Equal(e.Session, count, `select count(*)::integer from parley_flow._p_ledger`)
 }
