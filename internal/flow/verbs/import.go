@@ -91,6 +91,9 @@ func (i *importing) run(out io.Writer, names []string) error {
 	}
 	switch {
 	case i.to.path != "":
+		if err := carryImported(result, names); err != nil {
+			return err
+		}
 		if report.Files, err = i.writeFiles(result); err != nil {
 			return err
 		}
