@@ -28,7 +28,7 @@ func (h *Host) claim(ctx, outlasting context.Context) {
 		}
 		h.ports.giveBackHung(time.Now())
 		room, passedBy := h.ports.state(time.Now())
-		if pause := h.throttle.deliveryDelay(room); pause > 0 {
+		if pause := max(h.throttle.deliveryDelay(room), h.gate.closedFor()); pause > 0 {
 			h.ports.room.wait(ctx, pause)
 			continue
 		}

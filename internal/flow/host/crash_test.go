@@ -140,10 +140,10 @@ func TestTransactionsOfAPortAreExactlyOnce(t *testing.T) {
 				return nil, err
 			}
 		}
-		switch call % 3 {
-		case 1: // the connection is lost behind the write
+		switch {
+		case call%3 == 1: // the connection is lost behind the write
 			_ = tx.Conn().Close(ctx)
-		case 2:
+		case call == 2: // the port fails
 			return nil, io.ErrUnexpectedEOF
 		}
 		return deliveries, nil

@@ -134,7 +134,12 @@ func (h *Host) receive(ctx context.Context, running *runningLocation, newReceive
 	policy := backoff.Policy{First: restartPause, Longest: longestRestart}
 	for failures := 0; ctx.Err() == nil; {
 		began := time.Now()
-		worked := time.AfterFunc(restartPause, func() { h.problems.set(problemLocation, "receive location", running.name, nil) })
+		// One that has failed may take its time to fail again.
+		after := restartPause
+		if failures > 0 {
+			after = longestRestart
+		}
+		worked := time.AfterFunc(after, func() { h.problems.set(problemLocation, "receive location", running.name, nil) })
 		err := guarded(func() error {
 			receiver, err := newReceiver()
 			if err != nil {

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/parley-broker/parley/internal/backoff"
@@ -41,8 +43,6 @@ func (r *run) work() {
 	defer r.host.counts.sending.Add(-1)
 	ctx, cancel := context.WithCancelCause(r.lease.ctx)
 	defer cancel(nil)
-	stop := context.AfterFunc(r.lease.ctx, func() { cancel(context.Cause(r.lease.ctx)) })
-	defer stop()
 	go func() {
 		select {
 		case <-r.host.ports.ended:
@@ -135,8 +135,11 @@ func (r *run) prepare(ctx context.Context, batch []*flowstore.Claimed) (sendable
 			r.failed(ctx, []*flowstore.Claimed{item}, err)
 		case isUnforeseen:
 			r.failed(ctx, []*flowstore.Claimed{item}, &adapter.Failure{Code: "send.pipeline", Err: err, Permanent: true})
-		default: // the body could not be read
+		case isAway(err):
+			r.host.gate.observe(err)
 			r.giveUp(ctx, []*flowstore.Claimed{item})
+		default: // the body cannot be read
+			r.failed(ctx, []*flowstore.Claimed{item}, err)
 		}
 	}
 	return sendable, messages
@@ -191,7 +194,9 @@ func (r *run) recorded(int) {
 // sendIn sends a batch in the transaction in which it is recorded.
 func (r *run) sendIn(ctx context.Context, sender adapter.TransactionSender, batch []*flowstore.Claimed, messages []*adapter.Message) {
 	var deliveries []adapter.Delivery
+	isLost := func() bool { return true } // no connection was had
 	err := pgx.BeginFunc(ctx, r.host.pool, func(tx pgx.Tx) (err error) {
+		isLost = tx.Conn().IsClosed
 		if deliveries, err = sender.SendIn(ctx, tx, messages); err != nil {
 			return err
 		}
@@ -217,18 +222,30 @@ func (r *run) sendIn(ctx context.Context, sender adapter.TransactionSender, batc
 	case pgdb.SQLState(err) == "PF007":
 		r.host.leases.lose(r.lease.number)
 		r.host.ports.left(r.port.name, len(batch), true)
+	case !isFailure && (isAway(err) || isLost()):
+		// Nothing is known of a transaction whose connection is lost while it commits: what was committed is in nobody's hands any more.
+		r.host.gate.observe(err)
+		r.giveUp(ctx, batch)
 	case len(batch) > 1 && pgdb.SQLState(err) != "" && ctx.Err() == nil:
 		// One of them may have failed all.
 		for i := range batch {
 			r.sendIn(ctx, sender, batch[i:i+1], messages[i:i+1])
 		}
-	case isFailure || pgdb.SQLState(err) != "":
-		r.failed(ctx, batch, err)
 	default:
-		// Nothing is known of a transaction whose connection is lost while it commits: what was committed is in nobody's hands any more.
-		r.host.gate.observe(err)
-		r.giveUp(ctx, batch)
+		r.failed(ctx, batch, err)
 	}
+}
+
+// isAway reports whether an error says that the database cannot be worked with now, whatever it was asked.
+func isAway(err error) bool {
+	if err == nil {
+		return false
+	}
+	if state := pgdb.SQLState(err); state != "" {
+		return slices.Contains([]string{"08", "53", "57", "58"}, state[:2])
+	}
+	_, isRefused := errors.AsType[*pgconn.ConnectError](err)
+	return isRefused || errors.Is(err, pgconn.ErrConnClosed)
 }
 
 // asFailure gives what should follow an error.
