@@ -5,14 +5,50 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley"
 )
 
-// conversations are those that were found or begun in a transaction, by their keys.
-type conversations map[string]parley.UUID
+// keptMax bounds how many conversations a sender knows.
+const keptMax = 10_000
+
+// conversations are those that were found or begun, by their keys. One may have ended since, or its begin may have been rolled back: then
+// the broker refuses it.
+type conversations struct {
+	mu    sync.Mutex
+	byKey map[string]parley.UUID
+}
+
+func (c *conversations) get(key string) (parley.UUID, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	handle, ok := c.byKey[key]
+	return handle, ok
+}
+
+func (c *conversations) keep(key string, handle parley.UUID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.byKey == nil || len(c.byKey) >= keptMax {
+		c.byKey = map[string]parley.UUID{}
+	}
+	c.byKey[key] = handle
+}
+
+func (c *conversations) any() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.byKey) > 0
+}
+
+func (c *conversations) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.byKey = nil
+}
 
 // group gives the conversation group of a key: always the same one, so that every node finds the conversation that any of them has begun.
 func (s *sender) group(key string) parley.UUID {
@@ -25,8 +61,8 @@ func (s *sender) group(key string) parley.UUID {
 }
 
 // conversation gives the conversation of a key. One that the far side has ended is ended here too, and another one is begun.
-func (s *sender) conversation(ctx context.Context, tx pgx.Tx, key string, known conversations) (parley.UUID, error) {
-	if handle, ok := known[key]; ok {
+func (s *sender) conversation(ctx context.Context, tx pgx.Tx, key string) (parley.UUID, error) {
+	if handle, ok := s.kept.get(key); ok {
 		return handle, nil
 	}
 	group := s.group(key)
@@ -50,7 +86,7 @@ func (s *sender) conversation(ctx context.Context, tx pgx.Tx, key string, known 
 			return parley.UUID{}, err
 		}
 	}
-	known[key] = open
+	s.kept.keep(key, open)
 	return open, nil
 }
 

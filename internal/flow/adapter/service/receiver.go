@@ -46,6 +46,9 @@ func (r *receiver) Run(ctx context.Context, in adapter.Intake) error {
 			return ended(ctx, err)
 		}
 	}
+	if err := r.probe(ctx, pool, queue); err != nil {
+		return ended(ctx, err)
+	}
 	for {
 		if err := in.Await(ctx); err != nil {
 			return ended(ctx, err)
@@ -109,6 +112,18 @@ func (r *receiver) queue(ctx context.Context, pool *pgxpool.Pool) (string, error
 			queue, services, r.at.name)
 	}
 	return queue, nil
+}
+
+// probe finds what a consumer would only log, again and again: a queue that is not there, of the other kind, or not the host's to receive
+// from.
+func (r *receiver) probe(ctx context.Context, pool *pgxpool.Pool, queue string) error {
+	var err error
+	if r.at.isSimple {
+		_, err = parley.PeekMessages(ctx, pool, queue, 1)
+	} else {
+		_, err = parley.Peek(ctx, pool, queue, parley.Top(1))
+	}
+	return err
 }
 
 // consume receives until ctx ends.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/flow/adapter"
 )
 
@@ -21,6 +20,7 @@ type sender struct {
 
 	at       place
 	settings sendSettings
+	kept     conversations // between transactions
 }
 
 var _ adapter.TransactionSender = (*sender)(nil)
@@ -86,9 +86,16 @@ func (s *sender) SendIn(ctx context.Context, tx adapter.Transaction, messages []
 	if err != nil {
 		return nil, err
 	}
+	knew := s.kept.any()
 	refused, err := s.attempt(ctx, tx, all)
 	if err != nil {
 		return nil, err
+	}
+	if refused != nil && knew {
+		// A conversation that was known may have ended, or its begin may have been rolled back.
+		if refused, err = s.attempt(ctx, tx, all); err != nil {
+			return nil, err
+		}
 	}
 	if refused == nil {
 		return deliveries, back(ctx)
@@ -135,72 +142,10 @@ func (s *sender) attempt(ctx context.Context, tx pgx.Tx, messages []ready) (refu
 	if broken(ctx, cause) {
 		return nil, cause
 	}
+	// The rollback undoes the begin of conversations too.
+	s.kept.forget()
 	if err := savepoint.Rollback(ctx); err != nil {
 		return nil, fmt.Errorf("go back to the savepoint: %w", errors.Join(err, cause))
 	}
 	return judge(cause), nil
-}
-
-func (s *sender) sendAll(ctx context.Context, tx pgx.Tx, messages []ready) error {
-	known, demands := conversations{}, map[string]string{}
-	for _, m := range messages {
-		var err error
-		if s.at.isSimple {
-			err = s.put(ctx, tx, m)
-		} else {
-			err = s.send(ctx, tx, m, known, demands)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// put puts a message into a simple queue; its key is that of the setting, or that of the order of the port.
-func (s *sender) put(ctx context.Context, tx pgx.Tx, m ready) error {
-	options := []parley.PutOption{parley.WithPriority(s.settings.Priority)}
-	if key := s.key(m); key != "" {
-		options = append(options, parley.WithKey(key))
-	}
-	return parley.Put(ctx, tx, s.at.name, m.body, options...)
-}
-
-func (s *sender) key(m ready) string {
-	if s.settings.Key != "" {
-		return m.Property(s.settings.Key)
-	}
-	return m.OrderKey
-}
-
-// send sends a message to a service.
-func (s *sender) send(ctx context.Context, tx pgx.Tx, m ready, known conversations, demands map[string]string) error {
-	messageType := s.settings.MessageType
-	if mapped, ok := s.settings.MessageTypes[m.Type]; ok {
-		messageType = mapped
-	}
-	if err := validate(ctx, tx, messageType, m.body, demands); err != nil {
-		return err
-	}
-	if s.settings.Conversation == perMessage {
-		_, err := parley.SendAndEnd(ctx, tx, s.settings.FromService, s.at.name, messageType, m.body, s.options()...)
-		return err
-	}
-	key := ""
-	if s.settings.Conversation == perKey {
-		key = s.key(m)
-	}
-	handle, err := s.conversation(ctx, tx, key, known)
-	if err != nil {
-		return err
-	}
-	return parley.Send(ctx, tx, handle, messageType, m.body)
-}
-
-func (s *sender) options() []parley.DialogOption {
-	options := []parley.DialogOption{parley.OnContract(s.settings.Contract)}
-	if s.settings.BrokerInstance != "" {
-		options = append(options, parley.ToBrokerInstance(s.settings.BrokerInstance))
-	}
-	return options
 }

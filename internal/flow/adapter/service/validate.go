@@ -48,8 +48,8 @@ func validate(ctx context.Context, tx pgx.Tx, messageType string, body []byte, d
 	return nil
 }
 
-// isGoodText asks the database about a body that has to be text of at most validatedBytesMax bytes. An error of the text is one of class 22,
-// which refuses the message.
+// isGoodText asks the database about a body that has to be text of at most validatedBytesMax bytes. An error of the text is one of
+// class 22, which refuses the message.
 func isGoodText(ctx context.Context, tx pgx.Tx, query string, body []byte) (isGood bool, err error) {
 	text, isText := parley.BodyText(body)
 	if !isText || len(body) > validatedBytesMax {
