@@ -30,7 +30,7 @@ create function shop.receive_billing() returns bigint
 language sql
 as $$
   with received as (
-    select m.message_sequence_number, m.message_body from parley.receive('billing', top => 100) as m
+    select m.message_sequence_number, m.message_body from parley.receive('billing', top => 100, groups => 20) as m
   ),
 
   written as (

@@ -25,6 +25,8 @@ const (
 	flowLease = 5 * time.Second
 	// flowPatience is how long the rest may take at the end while nothing moves.
 	flowPatience = 40 * time.Second
+	// flowPoll is how often the operator, and in the end the demo, asks for what is left.
+	flowPoll = 200 * time.Millisecond
 	// flowRepeats is after which time a client of HTTP tries again.
 	flowRepeats = 100 * time.Millisecond
 )
@@ -92,8 +94,8 @@ func (r *flowRun) play(ctx context.Context) (FlowResult, error) {
 	defer background.fail(nil)
 	working, stopWorking := context.WithCancel(ctx)
 	defer stopWorking()
-	background.start(func() error { return r.repeatedly(working, r.receiveBilling) })
-	background.start(func() error { return r.repeatedly(working, r.mend) })
+	background.start(func() error { return r.repeatedly(working, drainPoll, r.receiveBilling) })
+	background.start(func() error { return r.repeatedly(working, flowPoll, r.mend) })
 	r.began = time.Now()
 	err := watched(ctx, background, r.watch, func() error {
 		err := r.workload(ctx)

@@ -89,7 +89,9 @@ func (r *flowRun) mark(label string) {
 }
 
 // repeatedly does something in a session of its own until ctx ends, with a pause whenever there was nothing to do.
-func (r *flowRun) repeatedly(ctx context.Context, work func(context.Context, *pgx.Conn) (done int64, err error)) error {
+func (r *flowRun) repeatedly(
+	ctx context.Context, pause time.Duration, work func(context.Context, *pgx.Conn) (done int64, err error),
+) error {
 	conn, err := r.db.connect(ctx)
 	if err != nil {
 		return err
@@ -101,7 +103,7 @@ func (r *flowRun) repeatedly(ctx context.Context, work func(context.Context, *pg
 			return err
 		}
 		if done == 0 {
-			_ = backoff.Wait(ctx, drainPoll)
+			_ = backoff.Wait(ctx, pause)
 		}
 	}
 	return nil
@@ -199,6 +201,10 @@ func (r *flowRun) settle(ctx context.Context) error {
 	r.notice("No more orders. Waiting until all have arrived.")
 	r.patience = flowPatience
 	return r.await(ctx, func() (int64, error) {
+		// The views that are counted cost more than the nodes should lose.
+		if err := backoff.Wait(ctx, flowPoll); err != nil {
+			return 0, err
+		}
 		left, err := r.left(ctx)
 		return left.total(), err
 	})
