@@ -29,6 +29,7 @@ func TestMain(m *testing.M) {
 //	datafolder         names a new data folder for a private PostgreSQL in PARLEY_DATA
 //	await PATTERN FILE waits until a file, such as the output of a command in the background, matches
 //	found NAME PATTERN FILE puts what the first group of a pattern matches in a file into a variable, once it does
+//	page PAGE ROLE     runs the commands and statements of a page of the documentation, as somebody who types them in
 //	sql STATEMENT...   runs statements in that database
 //	value NAME QUERY   puts what a query gives into a variable
 //	webaddress NAME STATUS TEXT makes a web address that answers each request so, and puts it into a variable
@@ -51,6 +52,7 @@ func TestScripts(t *testing.T) {
 			"datafolder": scriptDataFolder,
 			"await":      scriptAwait,
 			"found":      scriptFound,
+			"page":       scriptPage,
 			"sql":        scriptSQL,
 			"value":      scriptValue,
 			"webaddress": scriptWebAddress,
