@@ -22,6 +22,7 @@ func TestAllDefinitionsOfADocumentAreChecked(t *testing.T) {
 			"Good":      map[string]any{"pipeline": "XMLReceive", "pipeline_settings": map[string]any{"xml-disassembler": map[string]any{"recoverable": true}}},
 			"No":        map[string]any{"pipeline_settings": map[string]any{"xml-disassembler": map[string]any{}}},
 			"Bad":       map[string]any{"pipeline": "In", "pipeline_settings": map[string]any{"csv-disassembler": map[string]any{"split": 1, "root": "Good"}}},
+			"Also bad":  map[string]any{"pipeline": "In", "pipeline_settings": map[string]any{"csv-disassembler": map[string]any{"split": true}}},
 			"Wrong way": map[string]any{"pipeline": "Out"},
 		},
 		"send port": map[string]any{
