@@ -31,10 +31,12 @@ var systemSpaces = map[string]string{
 	"ErrorReport": "http://schemas.microsoft.com/BizTalk/2005/error-report",
 	"FILE":        "http://schemas.microsoft.com/BizTalk/2003/file-properties",
 	"FTP":         "http://schemas.microsoft.com/BizTalk/2003/ftp-properties",
-	"HTTP":        "http://schemas.microsoft.com/BizTalk/2003/http-properties", "SMTP": "http://schemas.microsoft.com/BizTalk/2003/smtp-properties",
-	"POP3": "http://schemas.microsoft.com/BizTalk/2003/pop3-properties", "SOAP": "http://schemas.microsoft.com/BizTalk/2003/soap-properties",
-	"WCF":  "http://schemas.microsoft.com/BizTalk/2006/01/Adapters/WCF-properties",
-	"MSMQ": "http://schemas.microsoft.com/BizTalk/2003/msmq-properties",
+	"HTTP":        "http://schemas.microsoft.com/BizTalk/2003/http-properties",
+	"SMTP":        "http://schemas.microsoft.com/BizTalk/2003/smtp-properties",
+	"POP3":        "http://schemas.microsoft.com/BizTalk/2003/pop3-properties",
+	"SOAP":        "http://schemas.microsoft.com/BizTalk/2003/soap-properties",
+	"WCF":         "http://schemas.microsoft.com/BizTalk/2006/01/Adapters/WCF-properties",
+	"MSMQ":        "http://schemas.microsoft.com/BizTalk/2003/msmq-properties",
 }
 
 // A propertyClass is a property schema of a file: filters name its properties by the class that was made of it.
