@@ -16,7 +16,7 @@ import (
 )
 
 // A hop through the box is held against the same bodies copied into a table and deleted, a hundred in a transaction, in turn in one run.
-// PARLEY_TEST_LONG=1 measures it; the page of hosts has what was measured.
+// PARLEY_TEST_LONG=1 measures it; docs/internals/flow.md has the figures.
 func TestHopIsAShareOfCopyAndDelete(t *testing.T) {
 	if os.Getenv("PARLEY_TEST_LONG") == "" {
 		t.Skip("it takes half a minute: set PARLEY_TEST_LONG=1")
