@@ -109,7 +109,7 @@ func (c *compiling) make(direction, stage string, use Use, here json.RawMessage)
 			"those of the stage are: "+strings.Join(namesOf(direction, stage), ", "))
 		return nil
 	}
-	if component.Direction != direction || !slices.Contains(component.Stages, stage) {
+	if !component.isFor(direction, stage) {
 		c.add(append(c.use, "component"), fmt.Sprintf("component %s cannot stand in stage %s", component.Name, stage),
 			"it is one of stage "+strings.Join(component.Stages, ", "))
 		return nil
@@ -137,10 +137,15 @@ func (c *compiling) make(direction, stage string, use Use, here json.RawMessage)
 	return made
 }
 
+// isFor reports whether the component may stand in a stage of pipelines of a direction.
+func (c Component) isFor(direction, stage string) bool {
+	return (c.Direction == direction || c.Direction == directionBoth) && slices.Contains(c.Stages, stage)
+}
+
 func namesOf(direction, stage string) []string {
 	var names []string
 	for _, c := range Components() {
-		if c.Direction == direction && slices.Contains(c.Stages, stage) {
+		if c.isFor(direction, stage) {
 			names = append(names, c.Name)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -113,17 +114,20 @@ func TestTheExamplesOfThePageCanBeCompiled(t *testing.T) {
 			t.Errorf("component %s has no example", c.Name)
 			continue
 		}
-		definition := pipeline.Definition{Name: "P", Direction: c.Direction, Stages: map[string][]pipeline.Use{
-			c.Stages[0]: {{Component: c.Name, Settings: json.RawMessage(settings)}},
-		}}
-		var err error
-		if c.Direction == "send" {
-			_, err = pipeline.CompileSend(definition, types(t, messageTypes()), nil)
-		} else {
-			_, err = pipeline.CompileReceive(definition, types(t, messageTypes()), nil)
-		}
-		if err != nil {
-			t.Errorf("%s: %v", c.Name, err)
+		for _, stage := range c.Stages {
+			definition := pipeline.Definition{Name: "P", Direction: "receive", Stages: map[string][]pipeline.Use{
+				stage: {{Component: c.Name, Settings: json.RawMessage(settings)}},
+			}}
+			var err error
+			if slices.Contains(pipeline.Stages("send"), stage) {
+				definition.Direction = "send"
+				_, err = pipeline.CompileSend(definition, types(t, messageTypes()), nil)
+			} else {
+				_, err = pipeline.CompileReceive(definition, types(t, messageTypes()), nil)
+			}
+			if err != nil {
+				t.Errorf("%s in stage %s: %v", c.Name, stage, err)
+			}
 		}
 	}
 }

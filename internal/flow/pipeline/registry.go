@@ -9,7 +9,7 @@ import (
 // Component is a component of pipelines, as definitions and documents know it.
 type Component struct {
 	Name      string    `json:"name"`
-	Direction string    `json:"direction"` // receive or send
+	Direction string    `json:"direction"` // receive, send or both
 	Stages    []string  `json:"stages"`    // in which it may stand
 	Meaning   string    `json:"meaning"`
 	Settings  []Setting `json:"settings"`
@@ -46,6 +46,7 @@ const (
 const (
 	directionReceive = "receive"
 	directionSend    = "send"
+	directionBoth    = "both" // of components alone
 
 	stageDecode       = "decode"
 	stageDisassemble  = "disassemble"

@@ -200,3 +200,34 @@ func TestWhatIsAssembledIsDisassembledToTheSame(t *testing.T) {
 		t.Errorf("it is %s, %v\nand not %s", c.bodies(), err, content)
 	}
 }
+
+func TestMessagesAreHeldAgainstTheirSchemaBeforeTheyAreAssembled(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ stages, kind, good, bad, want string }{
+		{
+			`{"pre_assemble": [{"component": "xml-validator"}], "assemble": [{"component": "xml-assembler"}]}`, "urn:orders#Order", order,
+			strings.Replace(order, "12.50", "much", 1), "much",
+		},
+		{`{"pre_assemble": [{"component": "json-validator"}]}`, "order", `{"id": 1}`, `{"id": "x"}`, "json-validator"},
+		{`{"pre_assemble": [{"component": "xml-validator"}]}`, "", order, order, "no XML schema"},
+		{`{"pre_assemble": [{"component": "json-validator", "settings": {"require_schema": false}}]}`, "", "no JSON", "", ""},
+	} {
+		for _, isKnown := range []bool{true, false} {
+			for _, content := range []string{c.good, c.bad} {
+				source := body(content)
+				source.Type = c.kind
+				if !isKnown {
+					source.Size = -1
+				}
+				got, _, err := made(t, send(t, c.stages), source)
+				if content == c.good && c.want != "no XML schema" || c.want == "" {
+					if err != nil || got != content {
+						t.Errorf("%s gives %q, %v", c.stages, got, err)
+					}
+					continue
+				}
+				requireFailure(t, err, "send.pipeline", c.want)
+			}
+		}
+	}
+}

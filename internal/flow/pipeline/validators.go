@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"sync"
@@ -27,23 +28,23 @@ type validator interface {
 
 func validators() []Component {
 	return []Component{{
-		Name: "xml-validator", Direction: directionReceive, Stages: []string{stageValidate}, make: makeXMLValidator,
+		Name: "xml-validator", Direction: directionBoth, Stages: []string{stageValidate, stagePreAssemble}, make: makeXMLValidator,
 		Meaning: "Holds each message against the XML schema of its message type: elements, attributes and the types of values.",
 		Settings: []Setting{
 			setting("documents", MessageTypes, "[]", "Message types that are valid here; none: all."),
 			setting("require_schema", Boolean, "true", "Whether a message whose type has no XML schema is refused."),
 			setting("allow_unchecked", Boolean, "false",
 				"Whether schemas may ask for what is not checked: keys, substitution, items of lists, the content of wildcards."),
-			setting("recoverable", Boolean, "false", "Whether valid messages go on where others are not; those are suspended one by one."),
+			setting("recoverable", Boolean, "false", "To receive: whether valid messages go on where others are not, which are suspended singly."),
 		},
 	}, {
-		Name: "json-validator", Direction: directionReceive, Stages: []string{stageValidate}, make: makeJSONValidator,
+		Name: "json-validator", Direction: directionBoth, Stages: []string{stageValidate, stagePreAssemble}, make: makeJSONValidator,
 		Meaning: "Holds each message against the JSON Schema of its message type.",
 		Settings: []Setting{
 			setting("assert_format", Boolean, "false", "Whether format is a rule of the schema, and not only a note."),
 			setting("require_schema", Boolean, "true", "Whether a message whose type has no JSON Schema is refused."),
 			setting("max_bytes", Integer, "16777216", "Most bytes of a message."),
-			setting("recoverable", Boolean, "false", "Whether valid messages go on where others are not; those are suspended one by one."),
+			setting("recoverable", Boolean, "false", "To receive: whether valid messages go on where others are not, which are suspended singly."),
 		},
 	}}
 }
@@ -87,6 +88,19 @@ func (v *jsonValidator) reading(kind string, typed *compiledType) func(io.Reader
 		}
 		return nil
 	}
+}
+
+// result implements [transformer].
+func (v *jsonValidator) result(in Result, _ Source) Result { return in }
+
+// transform implements [transformer].
+func (v *jsonValidator) transform(_ context.Context, body io.Reader, w io.Writer, m outgoing) error {
+	seen := io.TeeReader(body, w)
+	if err := v.reading(m.source.Type, m.types.of(m.source.Type))(seen); err != nil {
+		return err
+	}
+	_, err := io.Copy(io.Discard, seen) // where nothing was read
+	return err
 }
 
 func withoutSchema(kind, what string) error {

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -71,6 +72,25 @@ func (v *xmlValidator) reading(kind string, typed *compiledType) func(io.Reader)
 		}
 		return found.Check(body, "")
 	}
+}
+
+// result implements [transformer].
+func (v *xmlValidator) result(in Result, _ Source) Result { return in }
+
+// transform implements [transformer].
+func (v *xmlValidator) transform(_ context.Context, body io.Reader, w io.Writer, m outgoing) error {
+	found, err := v.of(m.source.Type, m.types.of(m.source.Type))
+	if err != nil {
+		return err
+	}
+	seen := io.TeeReader(body, w)
+	if found != nil {
+		if err := found.Check(seen, m.Charset); err != nil {
+			return err
+		}
+	}
+	_, err = io.Copy(io.Discard, seen) // where nothing was read
+	return err
 }
 
 // following is a validator that follows the tokens of messages which somebody reads.
