@@ -72,7 +72,7 @@ func (a *authenticator) find(ctx context.Context, is func(caller string) bool, g
 func (a *authenticator) signer(ctx context.Context, r *http.Request, body func() (io.ReadCloser, error)) (who string, ok bool, err error) {
 	scheme := &a.settings.HMAC
 	signatures, timestamp := scheme.given(r.Header)
-	if len(signatures) == 0 || !scheme.isTimely(timestamp, a.now()) {
+	if len(signatures) == 0 || !scheme.isTimely(timestamp, a.now()) || !scheme.isPlain(r.Header) {
 		return "", false, nil
 	}
 	for caller, of := range a.settings.Callers {

@@ -87,6 +87,10 @@ func TestASignedRequestIsTakenOnceItFits(t *testing.T) {
 		"of the second of two":   {`{"authentication": "hmac", "callers": {"a": ["token", "key"]}}`, []string{"X-Signature-256", "sha256=" + sign(key, body)}, 202},
 		"with the id in it":      {`{"authentication": "hmac", "hmac": {"signed": "{header:Id}.{body}"}}`, []string{"Id", "7", "X-Signature-256", "sha256=" + sign(key, "7."+body)}, 202},
 		"with the id of another": {`{"authentication": "hmac", "hmac": {"signed": "{header:Id}.{body}"}}`, []string{"Id", "8", "X-Signature-256", "sha256=" + sign(key, "7."+body)}, 401},
+		// A thief who has seen a request may not move the begin of its body into the id.
+		"with an id that ends in the body": {`{"authentication": "hmac", "hmac": {"signed": "{header:Id}.{body}"}}`, []string{"Id", "7.1", "X-Signature-256", "sha256=" + sign(key, "7.1."+body)}, 401},
+		"with a body that ends in the id":  {`{"authentication": "hmac", "hmac": {"signed": "{body}--{header:Id}"}}`, []string{"Id", "1-7", "X-Signature-256", "sha256=" + sign(key, body+"--1-7")}, 401},
+		"with a dash that ends nothing":    {`{"authentication": "hmac", "hmac": {"signed": "{header:Id}.{body}"}}`, []string{"Id", "1-7", "X-Signature-256", "sha256=" + sign(key, "1-7."+body)}, 202},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

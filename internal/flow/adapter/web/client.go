@@ -95,6 +95,8 @@ func (s *sender) checkRedirect(to *http.Request, via []*http.Request) error {
 	case to.URL.User != nil:
 		return fmt.Errorf("%w, with a user name", errRedirect)
 	}
+	// The client says from where it was led, with the query of our address, which may have a secret in it.
+	to.Header.Del("Referer")
 	if to.URL.Host != via[0].URL.Host {
 		// Another host must not get our secrets.
 		to.Header.Del(authorization)

@@ -215,7 +215,7 @@ func (s *receiveSettings) checkLimits() []adapter.Problem {
 					Remedy: "Write namespace#Name.",
 				})
 			}
-			if strings.HasSuffix(name, "headers") && isSecretHeader(from) {
+			if strings.HasSuffix(name, "headers") && (isSecretHeader(from) || s.hasTokenIn(from)) {
 				problems = append(problems, adapter.Problem{
 					Path: []string{"settings", name, from}, Message: "the header carries a secret", Remedy: "Leave it out.",
 				})
@@ -223,6 +223,11 @@ func (s *receiveSettings) checkLimits() []adapter.Problem {
 		}
 	}
 	return problems
+}
+
+// hasTokenIn says whether a header has the token of the caller.
+func (s *receiveSettings) hasTokenIn(header string) bool {
+	return s.Authentication == "bearer" && strings.EqualFold(s.BearerHeader, header)
 }
 
 // isSecretHeader says whether a header must not become a property.

@@ -160,11 +160,12 @@ func TestNoAnswerInTimeIsAFailureOfTheMessage(t *testing.T) {
 func TestRedirectsAreFollowedOnlyAsTheSettingsSay(t *testing.T) {
 	t.Parallel()
 	var bodies []string
-	var authorized atomic.Bool
+	var authorized, told atomic.Bool
 	end := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		bodies = append(bodies, r.Method+" "+string(body))
 		authorized.Store(r.Header.Get("Authorization") != "")
+		told.Store(r.Header.Get("Referer") != "")
 		w.WriteHeader(http.StatusOK)
 	})
 	var status int
@@ -188,10 +189,10 @@ func TestRedirectsAreFollowedOnlyAsTheSettingsSay(t *testing.T) {
 		"to a file":                {`{"redirects": 3}`, 307, "file:///etc/passwd", false},
 	} {
 		bodies, status, to = nil, c.status, c.to
-		d := sendOne(t, newSender(t, start, c.settings), message(1, "body"))
+		d := sendOne(t, newSender(t, start+"/?key=ours", c.settings), message(1, "body"))
 		if c.arrives {
-			if d.Err != nil || len(bodies) != 1 || bodies[0] != "POST body" || authorized.Load() {
-				t.Errorf("%s: %v, arrived are %q, with our token: %t", name, d.Err, bodies, authorized.Load())
+			if d.Err != nil || len(bodies) != 1 || bodies[0] != "POST body" || authorized.Load() || told.Load() {
+				t.Errorf("%s: %v, arrived are %q, with our token: %t, with our address: %t", name, d.Err, bodies, authorized.Load(), told.Load())
 			}
 			continue
 		}
@@ -302,6 +303,9 @@ func TestSettingsThatAreWrongAreRefusedBeforeTheyRun(t *testing.T) {
 		"a path with a query":         {in, "http://h/a?b", `{"authentication": "none"}`, nil, "address"},
 		"a password in the address":   {out, "http://u:p@h/", `{}`, nil, "address"},
 		"a header with a secret":      {in, "http://h:1/", `{"authentication": "none", "headers": {"authorization": "urn:p#A"}}`, nil, "settings.headers.authorization"},
+		"a header with the token":     {in, "http://h:1/", `{"authentication": "bearer", "bearer_header": "X-Api-Key", "headers": {"x-api-key": "urn:p#A"}}`, []string{"token"}, "settings.headers.x-api-key"},
+		"a header beside the body":    {in, "http://h:1/", `{"authentication": "hmac", "hmac": {"signed": "{header:Id}{body}"}}`, []string{"key"}, "settings.hmac.signed"},
+		"a header behind the body":    {in, "http://h:1/", `{"authentication": "hmac", "hmac": {"signed": "{body}{header:Id}"}}`, []string{"key"}, "settings.hmac.signed"},
 		"a property without a name":   {in, "http://h:1/", `{"authentication": "none", "query": {"a": "A"}}`, nil, "settings.query.a"},
 		"a misspelt setting":          {in, "http://h:1/", `{"authentication": "none", "max_byte": 1}`, nil, "settings.max_byte"},
 		"GET":                         {in, "http://h:1/", `{"authentication": "none", "methods": ["GET"]}`, nil, "settings.methods"},

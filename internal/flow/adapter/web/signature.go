@@ -69,6 +69,10 @@ func (s *signature) check(verifies bool) []adapter.Problem {
 	if !slices.Contains(parts, part{kind: "body"}) {
 		wrong("signed", "the body is not signed", "Write {body} in it.")
 	}
+	if verifies && !areApart(parts) {
+		wrong("signed", "nothing says where a header ends",
+			"Write a sign between a header and what stands beside it, such as {header:Id}.{body}.")
+	}
 	hasTime := s.TimestampHeader != "" || s.TimestampPrefix != ""
 	if signsTime := slices.Contains(parts, part{kind: "timestamp"}); hasTime != signsTime {
 		wrong("signed", "the time has to be both sent and signed",
@@ -126,6 +130,39 @@ func (s *signature) parts() ([]part, error) {
 	}
 	return parts, nil
 }
+
+// areApart says whether a text stands between each header and what is beside it.
+func areApart(parts []part) bool {
+	for i := range parts[:max(len(parts)-1, 0)] {
+		a, b := parts[i].kind, parts[i+1].kind
+		if (a == "header" || b == "header") && a != "text" && b != "text" {
+			return false
+		}
+	}
+	return true
+}
+
+// isPlain says whether the headers of a request end where they are signed to end. One that has the sign beside it in itself does not: the
+// same signature would be that of another header and another body.
+func (s *signature) isPlain(header http.Header) bool {
+	parts, err := s.parts()
+	if err != nil {
+		return false
+	}
+	for i, p := range parts {
+		if p.kind != "header" {
+			continue
+		}
+		value := header.Get(p.text)
+		if i > 0 && strings.IndexByte(value, lastByte(parts[i-1].text)) >= 0 ||
+			i+1 < len(parts) && strings.IndexByte(value, parts[i+1].text[0]) >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func lastByte(text string) byte { return text[len(text)-1] }
 
 // sum gives the signature of a body, as bytes.
 func (s *signature) sum(key []byte, header http.Header, timestamp string, body func() (io.ReadCloser, error)) ([]byte, error) {
