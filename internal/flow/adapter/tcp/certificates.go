@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -63,7 +64,11 @@ func (c *certificates) load(ctx context.Context) (own []tls.Certificate, authori
 		if err != nil {
 			return nil, nil, fmt.Errorf("read the secret %s: %w", name, err)
 		}
-		if found {
+		switch {
+		case found && strings.TrimSpace(value) == "":
+			// Without authorities of its own TLS believes those of the system.
+			return nil, nil, fmt.Errorf("the secret %s is empty", name)
+		case found:
 			values[name] = value
 		}
 	}

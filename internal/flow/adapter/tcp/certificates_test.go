@@ -9,9 +9,11 @@ import (
 	"encoding/pem"
 	"math/big"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/parley-broker/parley/internal/flow/adapter"
 	"github.com/parley-broker/parley/internal/flow/adapter/adaptertest"
 )
 
@@ -91,5 +93,19 @@ func TestConnectionsAreSecured(t *testing.T) {
 	}
 	if got := in.Bodies(); len(got) != 1 {
 		t.Errorf("taken are %q", got)
+	}
+}
+
+// An empty secret would let in, or be sent to, whoever has a certificate of any public authority.
+func TestAnEmptyAuthorityIsNone(t *testing.T) {
+	t.Parallel()
+	_, _, own, ownKey := newAuthority(t).sign(t, &x509.Certificate{})
+	for _, empty := range []string{"authority", "certificate", "private_key"} {
+		secrets := map[string]string{"certificate": own, "private_key": ownKey, "authority": own}
+		secrets[empty] = ""
+		c := &certificates{endpoint: adapter.Endpoint{Secret: secretsOf(secrets)}}
+		if _, _, err := c.load(t.Context()); err == nil || !strings.Contains(err.Error(), empty) {
+			t.Errorf("with an empty %s: %v", empty, err)
+		}
 	}
 }
