@@ -117,6 +117,9 @@ func (s *sender) appendTo(ctx context.Context, folder *os.Root, name string, all
 			err = writeFailure(fmt.Errorf("write the file: %w", closeErr))
 		}
 	}()
+	if err := requireOwn(file); err != nil {
+		return writeFailure(err)
+	}
 	if err := s.settle(j, file); err != nil {
 		return writeFailure(err)
 	}
@@ -131,13 +134,25 @@ func (s *sender) appendTo(ctx context.Context, folder *os.Root, name string, all
 	return nil
 }
 
+// requireOwn returns an error unless a file is a regular one with one name. Others may write in the folder: with a second name the file may
+// be somebody else's, of which a name was put there.
+func requireOwn(file *os.File) error {
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+		return fmt.Errorf("open the file: %w", err)
+	case !info.Mode().IsRegular():
+		return errors.New("messages can be appended to regular files only")
+	case identify(info).names > 1:
+		return fmt.Errorf("the file %s has another name too, and may be somebody else's; copy it instead of linking it", file.Name())
+	}
+	return nil
+}
+
 func (s *sender) appendNew(j *journal, folder *os.Root, file *os.File, all []*appending) error {
 	info, err := file.Stat()
 	if err != nil {
 		return fmt.Errorf("write the file: %w", err)
-	}
-	if !info.Mode().IsRegular() {
-		return errors.New("messages can be appended to regular files only")
 	}
 	offset := info.Size()
 	var lines, done strings.Builder

@@ -96,3 +96,24 @@ func TestAJournalIsShortened(t *testing.T) {
 		t.Errorf("the journal has %d lines", n)
 	}
 }
+
+// A file with a second name may be somebody else's: whoever may write into the folder has given it a name there.
+func TestNothingIsAppendedToAFileOfAnotherName(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"all.txt", journalName("all.txt")} {
+		p := newPort(t, "all.txt", `{"mode": "append"}`)
+		theirs := filepath.Join(p.top, "theirs")
+		if err := os.WriteFile(theirs, []byte("theirs"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Link(theirs, filepath.Join(p.folder, name)); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.send(t, message(1, "one\n"))[0]; err == nil || !strings.Contains(err.Error(), "another name") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := read(t, theirs); got != "theirs" {
+			t.Errorf("%s: their file is %q", name, got)
+		}
+	}
+}

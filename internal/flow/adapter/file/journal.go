@@ -57,9 +57,13 @@ func journalName(name string) string {
 // lock opens the journal, waits until no other process has it, and reads what is new in it.
 func (j *journal) lock(ctx context.Context, folder *os.Root, mode fs.FileMode) error {
 	for {
-		file, err := folder.OpenFile(j.name, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, mode)
+		file, err := folder.OpenFile(j.name, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, mode)
 		if err != nil {
 			return fmt.Errorf("open the journal of the file: %w", err)
+		}
+		if err := requireOwn(file); err != nil {
+			_ = file.Close()
+			return err
 		}
 		if err := waitForLock(ctx, file); err != nil {
 			_ = file.Close()

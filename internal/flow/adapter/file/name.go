@@ -126,6 +126,9 @@ func (t target) name(m *adapter.Message) (string, error) {
 		}
 		b.WriteString(value)
 	}
+	if name := b.String(); name == "." || name == ".." || strings.HasPrefix(name, prefix) {
+		return "", refused("the name of the file would be %q, which is no file's or one of the adapter; begin the address without a dot", name)
+	}
 	if b.Len() > longestName {
 		return "", refused("the name of the file would have %d bytes, and may have %d; shorten the address", b.Len(), longestName)
 	}

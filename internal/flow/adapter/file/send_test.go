@@ -153,6 +153,13 @@ func TestNamesOfOthersLeadNowhere(t *testing.T) {
 	if err != nil || len(first) > longestValue || first == second {
 		t.Errorf("long names are %q and %q, %v", first, second, err)
 	}
+	dotted, _ := targetOf("/out/.%SourceFileName%", sendSettings{})
+	for _, given := range []string{".", "parley-appended-all.txt", "parley-out-1"} { // with the dot the folder above, and files of the adapter
+		m.Promoted["SourceFileName"] = given
+		if got, err := dotted.name(m); code(err) != "send.refused, permanent" {
+			t.Errorf("%q is %q, %v", given, got, err)
+		}
+	}
 	m.Promoted["SourceFileName"] = ""
 	if _, err := target.name(m); code(err) != "send.refused, permanent" {
 		t.Errorf("a message without a name: %v", err)
