@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -50,11 +51,14 @@ func readSecret(ctx context.Context, reference string, permission adapter.Permis
 		}
 		value = []byte(text)
 	case "file":
-		text, err := os.ReadFile(rest)
+		file, err := os.Open(rest)
 		if err != nil {
 			return "", err
 		}
-		value = text
+		defer file.Close()
+		if value, err = io.ReadAll(io.LimitReader(file, secretBytes+1)); err != nil {
+			return "", err
+		}
 	case "command":
 		ctx, cancel := context.WithTimeout(ctx, secretTime)
 		defer cancel()
@@ -64,11 +68,12 @@ func readSecret(ctx context.Context, reference string, permission adapter.Permis
 		}
 		program := exec.CommandContext(ctx, words[0], words[1:]...)
 		program.WaitDelay = time.Second
-		text, err := program.Output() // what it writes to standard error may hold the secret, and is not shown
-		if err != nil {
+		written := &bounded{most: secretBytes + 1}
+		program.Stdout = written // what it writes to standard error may hold the secret, and is not shown
+		if err := program.Run(); err != nil && len(written.bytes) <= secretBytes {
 			return "", fmt.Errorf("run %s: %w", words[0], err)
 		}
-		value = text
+		value = written.bytes
 	default:
 		return "", fmt.Errorf("the reference begins with %q instead of env, file or command", kind)
 	}
@@ -76,6 +81,22 @@ func readSecret(ctx context.Context, reference string, permission adapter.Permis
 		return "", fmt.Errorf("it has more than %d bytes", secretBytes)
 	}
 	return strings.TrimSuffix(string(bytes.TrimSuffix(value, []byte("\n"))), "\r"), nil
+}
+
+// bounded keeps what is written, up to so many bytes.
+type bounded struct {
+	bytes []byte
+	most  int
+}
+
+// Write takes what there is room for; an error ends the program that writes more.
+func (b *bounded) Write(p []byte) (int, error) {
+	n := min(len(p), b.most-len(b.bytes))
+	b.bytes = append(b.bytes, p[:n]...)
+	if n < len(p) {
+		return n, errors.New("it is too long for a secret")
+	}
+	return n, nil
 }
 
 // checkSecrets gives the first secret of a definition that may not be read on this node.

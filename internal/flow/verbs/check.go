@@ -23,8 +23,7 @@ import (
 func carrySchemas(document *definitions.Document) error {
 	faults := definitions.Faults{}
 	for _, named := range document.SchemaFiles() {
-		folder := named.Folder()
-		carried, err := schemafile.Read(os.DirFS(folder), filepath.ToSlash(named.File))
+		carried, err := readSchema(named)
 		if err != nil {
 			faults = append(faults, faultOfSchema(err, named))
 			continue
@@ -35,6 +34,16 @@ func carrySchemas(document *definitions.Document) error {
 		return faults.Sorted()
 	}
 	return nil
+}
+
+// readSchema reads a schema beside the definitions. Definitions come from others: a link in their folder leads to no file outside.
+func readSchema(named definitions.SchemaFile) (*schemafile.Schema, error) {
+	folder, err := os.OpenRoot(named.Folder())
+	if err != nil {
+		return nil, err
+	}
+	defer folder.Close()
+	return schemafile.Read(folder.FS(), filepath.ToSlash(named.File))
 }
 
 // faultOfSchema places an error in the schema where that has a place, and otherwise where the schema is named.
