@@ -30,7 +30,7 @@ var flowAsksWithoutShowing = map[string]string{
 var flowLiterals = map[string]string{
 	"host": "'Receive'", "location": "'Folder'", "name": "'ERP'", "send_port": "'ERP'", "kind": "'send port'", "definitions": "'{}'", "application": "null",
 	"receive_port": "null", "role": "'public'", "keys": "array['TOPSECRET']", "property": "'urn:p#Po'", "value": "'TOPSECRET 2'", "message_id": "1", "part": "1",
-	"suspension_id": "1", "filter": "'{}'", "dry_run": "false", "prune": "false", "after": "0", "top": "10", "rate": "null", "properties": "'{}'", "written": "null",
+	"suspension_id": "1", "filter": "'{}'", "dry_run": "false", "prune": "false", "after": "0", "before": "null", "top": "10", "rate": "null", "properties": "'{}'", "written": "null",
 	"idempotency_key": "null", "bodies": "array['x']", "leases": "array[1]", "items": "array[1]", "details": "null", "inputs": "null", "entries": "null",
 	"contents": "null", "parts": "null", "failure_codes": "null", "failure_errors": "null", "epoch": "null", "matched_messages": "null", "matched_ports": "null",
 	"resubmission_lease": "null", "resubmission_item": "null", "promoted": "null", "message_types": "null", "message_type": "'x'", "body": "'1'", "code": "'x-a'",

@@ -105,7 +105,9 @@ begin
   if not parley_flow._p_administers_right(v_caller, name) and not exists (
     select
     from parley_flow._p_granted as r
-    where r.name = grant_right.name and r.is_grantable and r.role <> v_role and pg_has_role(v_caller, r.role, 'usage')
+    where r.name = grant_right.name and r.is_grantable
+      and (r.scope = 'all' or (r.scope = v_scope.scope and r.object = v_scope.object))
+      and r.role <> v_role and pg_has_role(v_caller, r.role, 'usage')
   ) then
     found := parley_flow._p_raise('grant to itself', name, role);
   end if;

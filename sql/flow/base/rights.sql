@@ -117,9 +117,12 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if parley_flow._p_holds(role, name, application) is not true then
-    found := parley_flow._p_raise(
-      'right', name, pg_get_userbyid(role), coalesce(format(' for application "%s"', application), '')
-    );
+    -- Often nothing but the object led to the application: whoever may see nothing of it does not learn of it.
+    found := parley_flow._p_raise('right', name, pg_get_userbyid(role), case
+      when application is not null and parley_flow._p_holds(role, 'VIEW', application)
+        then format(' for application "%s"', application)
+      else ''
+    end);
   end if;
   return true;
 end

@@ -18,12 +18,14 @@ create table parley_flow._p_configuration (
   is_set_up boolean not null default false,
   keeps_finished boolean not null default false,
   tracks_properties boolean not null default false,
+  key_secret bytea not null default uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()),
   changed_at timestamptz not null default clock_timestamp()
 );
 
 comment on table parley_flow._p_configuration is
 'One row. version grows with each change of definitions or states, epoch with each change of subscriptions. Each
-transaction that changes any of them locks it first, so that changes are made one after the other.';
+transaction that changes any of them locks it first, so that changes are made one after the other. key_secret: with
+which keys of orders are named whose property is sensitive.';
 
 insert into parley_flow._p_configuration (is_only) values (true);
 

@@ -201,7 +201,8 @@ as $$
   from part as p
   where jsonb_typeof(p.value) in ('string', 'number')
     and p.path[cardinality(p.path)] ~* (
-      '(^|[-_ .]|[a-z])(password|passwd|pwd|passphrase|secret|token|api[-_]?key|private[-_]?key|credentials?)$'
+      '(^|[-_ .]|[a-z])(password|passwd|pwd|passphrase|secret|token|api[-_]?key|private[-_]?key|credentials?'
+        || '|authorization|cookie)$'
     )
     and cardinality(p.path) > cardinality($1)
 $$;

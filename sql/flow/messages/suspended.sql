@@ -68,3 +68,28 @@ comment on function parley_flow._p_suspend_message(
 'Records that a message waits for an operator; gives the number of the suspension.
 Arguments: id; stage; location, null for that of the message; send_port; code and error; is_resumable; attempts;
 order_key, system and lane, where the item of an order stays; cause_id.';
+
+create function parley_flow._p_shown_key(send_port text, order_key text) returns text
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if order_key is null or not exists (
+    select
+    from parley_flow._p_send_port as s
+    join parley_flow._p_property as y on y.name = s.order_key
+    where s.name = send_port and y.is_sensitive
+  ) then
+    return order_key;
+  end if;
+  -- An operator who guesses the value cannot compute this.
+  return 'hidden:' || left(encode(sha256(
+    (select c.key_secret from parley_flow._p_configuration as c) || convert_to(order_key, 'UTF8')
+  ), 'hex'), 16);
+end
+$$;
+
+comment on function parley_flow._p_shown_key(text, text) is
+'Gives what operators see of the key of an order, and find it by: the key, or where its property is sensitive another
+name for it, which is the same for the same key.
+Arguments: send_port; order_key.';

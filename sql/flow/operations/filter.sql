@@ -103,7 +103,11 @@ begin
   found := parley_flow._p_require_filter(filter);
   -- Only conditions that are given are asked for, so that the planner finds the index for them.
   return query execute format(
-    'select u.* from parley_flow._p_suspended as u where u.suspension_id > coalesce($3, 0)%s '
+    -- The name of a lane may have the key in it.
+    'select u.suspension_id, u.message_id, u.stage, u.application, u.receive_port, u.location, u.send_port, u.code, '
+      'u.error, u.is_resumable, u.attempts, parley_flow._p_shown_key(u.send_port, u.order_key), u.system, '
+      'case when u.lane is not null then u.send_port end, u.message_type, u.size, u.cause_id, u.suspended_at '
+      'from parley_flow._p_suspended as u where u.suspension_id > coalesce($3, 0)%s '
       'order by u.suspension_id limit $4',
     (
       select string_agg(format(' and %s', c.condition), '' order by c.n)
@@ -123,7 +127,7 @@ begin
         (13, filter ? 'is_resumable', $c$u.is_resumable = ($1 -> 'is_resumable')::boolean$c$),
         (14, filter ? 'older', 'u.suspended_at < $7'),
         (15, filter ? 'newer', 'u.suspended_at >= $8'),
-        (16, filter ? 'order_key', $c$u.order_key = $1 ->> 'order_key'$c$),
+        (16, filter ? 'order_key', $c$parley_flow._p_shown_key(u.send_port, u.order_key) = $1 ->> 'order_key'$c$),
         (17, filter ? 'cause', 'u.cause_id = $9'),
         (18, filter ? 'property', $c$exists (
           select
@@ -152,6 +156,7 @@ end
 $$;
 
 comment on function parley_flow._p_matching(jsonb, text[], bigint, integer) is
-'Gives the suspended messages that a filter matches, the oldest first.
+'Gives the suspended messages that a filter matches, the oldest first, as operators may see them: order_key as
+_p_shown_key gives it, lane as the name of the port.
 Arguments: filter; applications, that the caller may see, {*} for all; after, the last one that was seen; top.
 Errors: PF010.';

@@ -152,9 +152,11 @@ as $$
   where s.state = 'Stopped' or l.next_attempt_at is not null
   union all
   select 'flow-order-held', 'send port', s.name,
-    format('Key "%s" waits: %s', k.order_key, coalesce(k.error, 'no reason was given')), k.held_at,
+    format(
+      'Key "%s" waits: %s', parley_flow._p_shown_key(s.name, k.order_key), coalesce(k.error, 'no reason was given')
+    ), k.held_at,
     format('select parley_flow.resume_suspended(%L);  -- or terminate_suspended', jsonb_build_object(
-      'send_port', s.name, 'order_key', k.order_key
+      'send_port', s.name, 'order_key', parley_flow._p_shown_key(s.name, k.order_key)
     ))
   from parley_flow._p_held_key as k
   join parley_flow._p_send_port as s on s.send_port_id = k.send_port_id

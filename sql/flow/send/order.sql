@@ -86,7 +86,8 @@ begin
     held.order_key, host.system, held.lane
   );
   perform parley_flow._p_track_one('SUSPEND', host.name, port.name, behind[1].subject, jsonb_build_object(
-    'code', failure.code, 'error', left(failure.error, 1000), 'order_key', held.order_key
+    'code', failure.code, 'error', left(failure.error, 1000),
+    'order_key', parley_flow._p_shown_key(port.name, held.order_key)
   ));
   perform parley_flow._p_count(host.name, array['documents_suspended'], array[1]);
   return 'HELD';

@@ -21,8 +21,18 @@ comment on function parley_flow._p_viewed(parley.caller) is
 
 create view parley_flow.suspended with (security_barrier) as
 select u.suspension_id, u.message_id, u.stage, u.application, u.receive_port, u.location, u.send_port, u.code, u.error,
-  u.is_resumable, u.attempts, u.order_key, u.lane is not null as holds_up_order, u.message_type, u.size, u.cause_id,
-  u.suspended_at, c.remedy
+  u.is_resumable, u.attempts, case
+    -- As parley_flow._p_shown_key gives it, which the reader of the view may not call.
+    when u.order_key is not null and exists (
+      select
+      from parley_flow._p_send_port as s
+      join parley_flow._p_property as y on y.name = s.order_key
+      where s.name = u.send_port and y.is_sensitive
+    ) then 'hidden:' || left(encode(sha256(
+      (select o.key_secret from parley_flow._p_configuration as o) || convert_to(u.order_key, 'UTF8')
+    ), 'hex'), 16)
+    else u.order_key
+  end as order_key, u.lane is not null as holds_up_order, u.message_type, u.size, u.cause_id, u.suspended_at, c.remedy
 from parley_flow._p_suspended as u
 left join parley_flow.failure_codes as c on c.code = u.code
 where (select parley_flow._p_viewed()) = array['*'] or u.application = any ((select parley_flow._p_viewed())::text[]);
@@ -180,7 +190,9 @@ language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
   select f.cause_id, f.receive_port, f.location, f.message_type, f.explanation, f.send_port, f.port_group, f.missed,
-    f.failures + coalesce(h.failures, 0), f.first_at, greatest(f.last_at, h.last_at), f.sample_message_id, f.sample
+    f.failures + coalesce(h.failures, 0), f.first_at, greatest(f.last_at, h.last_at), f.sample_message_id,
+    -- A property may have been declared sensitive since.
+    parley_flow._p_without_sensitive(f.sample)
   from (
     select parley_flow._p_applications_of(parley.caller_role(caller), 'VIEW') as applications
   ) as a

@@ -88,11 +88,20 @@ language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
   select h.name, parley._p_name_with(h.role_number), i.node,
-    coalesce(i.reported_at > clock_timestamp() - interval '1 minute', false), i.started_at, i.reported_at, i.report
-  from parley_flow._p_host as h
+    coalesce(i.reported_at > clock_timestamp() - interval '1 minute', false), i.started_at, i.reported_at,
+    -- The problems are of objects of all applications.
+    case when s.is_whole then i.report else i.report - 'problems' end
+  from (
+    select parley.caller_role(caller) as role,
+      parley_flow._p_applications_of(parley.caller_role(caller), 'VIEW') as applications
+  ) as c
+  cross join parley_flow._p_host as h
+  cross join lateral (
+    select c.applications = array['*']
+      or coalesce(pg_has_role(c.role, parley._p_role_with(h.role_number), 'usage'), false) as is_whole
+  ) as s
   left join parley_flow._p_host_instance as i on i.host = h.name
-  where parley_flow._p_applications_of(parley.caller_role(caller), 'VIEW') <> '{}'
-    or pg_has_role(parley.caller_role(caller), parley._p_role_with(h.role_number), 'usage')
+  where s.is_whole or c.applications <> '{}'
 $$;
 
 comment on function parley_flow._p_host_rows(parley.caller) is 'Gives what parley_flow.hosts shows.';
@@ -102,7 +111,7 @@ select h.host, h.role, h.node, h.is_there, h.started_at, h.reported_at, h.report
 
 comment on view parley_flow.hosts is
 'Hosts and the nodes that serve them, a row each; node is null of one that was never served. For who holds VIEW, and for
-members of its role.';
+members of its role; report has the problems of a node for those who hold VIEW for all, and for those members.';
 
 create function parley_flow._p_subscription_rows(caller parley.caller default parley.current_caller())
 returns table (send_port text, application text, state text, port_group text, ordinal integer, predicates jsonb)

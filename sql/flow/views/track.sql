@@ -30,7 +30,8 @@ as $$
       union all
       select (t.fields ->> 'child')::bigint
       from parley_store.tracking as t
-      where t.system = 'flow' and t.message_id = d.id::text and t.fields ? 'child'
+      -- Of what hosts track nothing is believed: it may name anything.
+      where t.system = 'flow' and t.event = 'RESUBMIT' and t.message_id = d.id::text and t.fields ? 'child'
     ) as c (child)
     where d.depth < 100
   )
@@ -76,7 +77,8 @@ begin
   for v_host in select h.name, h.system from parley_flow._p_host as h order by h.host_id loop
     return query
     select w.since, w.subject, w.state, v_host.name,
-      nullif(parley_flow._p_port_of_lane(w.lane), ''), nullif(substr(w.lane, 3), ''), jsonb_strip_nulls(
+      nullif(parley_flow._p_port_of_lane(w.lane), ''), case when starts_with(w.lane, '##') then substr(w.lane, 3) end,
+      jsonb_strip_nulls(
         jsonb_build_object('attempts', w.attempts, 'due_at', w.due_at, 'last_error', w.last_error)
       )
     from parley_store.matching_work(v_host.system, jsonb_build_object('subjects', to_jsonb(ids))) as w;
@@ -116,7 +118,9 @@ as $$
     select t.at, u.id, t.event, t.fields - 'send_port'
     where t.event <> 'SEND' and t.message_id = u.id::text
   ) as e (at, id, event, fields)
-  left join parley_flow._p_receive_location as l on l.location_id = (t.fields ->> 'location_id')::integer
+  left join parley_flow._p_receive_location as l on l.location_id = case
+    when t.event = 'SEND' then (t.fields ->> 'location_id')::integer
+  end
 $$;
 
 comment on function parley_flow._p_tracked_events(bigint[]) is 'Gives what was tracked of messages.';
@@ -170,6 +174,8 @@ begin
   where t.system = 'flow' and t.event = 'PROPERTY'
     and t.message_id = parley_flow._p_property_number(property, value)
     and t.fields ->> 'property' = property
+    -- It may have been tracked before it was declared sensitive.
+    and not exists (select from parley_flow._p_property as y where y.name = property and y.is_sensitive)
   order by t.at desc, e.id::bigint
   limit top;
 end
