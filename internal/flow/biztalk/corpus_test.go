@@ -33,6 +33,7 @@ func checked(t *testing.T, b *sqltest.Broker, result *biztalk.Result) []flowstor
 	if err != nil {
 		t.Fatal(err)
 	}
+	requireKnown(t, content)
 	faults, err := flowstore.Check(t.Context(), b.DB, withRole(t, content, b.Role("host")), false)
 	if err != nil {
 		t.Fatal(err)

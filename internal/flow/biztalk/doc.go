@@ -27,6 +27,8 @@ type Source struct {
 type Settings struct {
 	Application string       // of what belongs to none; empty: the first that the binding files name
 	Resolve     xsd.Resolver // finds the schemas that schemas include; nil: they may include none
+	// Carry gives the texts of a schema and of all that it includes, by their names from its folder; nil: definitions name the file alone.
+	Carry func(file string) (documents map[string]string, err error)
 }
 
 // An Omission is something that the definitions leave out or change, with what to do about it; a stable format.

@@ -1,13 +1,22 @@
 package biztalk
 
 import (
+	"regexp"
 	"strings"
+
+	"github.com/parley-broker/parley/internal/flow/text"
 )
 
 // stages are those of pipelines, by the numbers of their categories up to the first hyphen.
 var stages = map[string]string{
 	"9d0e4103": "decode", "9d0e4105": "disassemble", "9d0e410d": "validate", "9d0e410e": "resolve_party",
 	"9d0e4101": "pre_assemble", "9d0e4107": "assemble", "9d0e4108": "encode",
+}
+
+// ownStages are those in which components stand, wherever a file has them.
+var ownStages = map[string]string{
+	"xml-disassembler": "disassemble", "flat-file-disassembler": "disassemble", "xml-validator": "validate", "xml-assembler": "assemble",
+	"flat-file-assembler": "assemble",
 }
 
 var sendStages = map[string]bool{"pre_assemble": true, "assemble": true, "encode": true}
@@ -28,7 +37,8 @@ type pipelineFile struct {
 	class     string // without its namespace
 	direction string
 	name      string
-	isWhole   bool // each of its components has a counterpart
+	isWhole   bool            // each of its components has a counterpart
+	has       map[string]bool // components
 }
 
 // A component is the counterpart of one of BizTalk.
@@ -48,7 +58,7 @@ type form int
 
 const (
 	boolean      form = iota
-	plain             // a text as it is
+	charset           // its name, or a name with the number of its code page
 	messageType       // the class of a schema
 	messageTypes      // classes of schemas, separated by |
 )
@@ -63,7 +73,7 @@ var components = map[string]component{
 		{"DocumentSpecNames", "documents", messageTypes},
 	}},
 	"Microsoft.BizTalk.Component.XmlAsmComp": {"xml-assembler", []setting{
-		{"EnvelopeDocSpecNames", "envelope", messageType}, {"AddXmlDeclaration", "declaration", boolean}, {"TargetCharset", "charset", plain},
+		{"EnvelopeDocSpecNames", "envelope", messageType}, {"AddXmlDeclaration", "declaration", boolean}, {"TargetCharset", "charset", charset},
 	}},
 	"Microsoft.BizTalk.Component.FFDasmComp": {"flat-file-disassembler", []setting{
 		{"DocumentSpecName", "document", messageType},
@@ -76,12 +86,15 @@ var components = map[string]component{
 		{"DocumentSpecName", "document", messageType},
 		{"HeaderSpecName", "header", messageType},
 		{"TrailerSpecName", "trailer", messageType},
-		{"TargetCharset", "charset", plain},
+		{"TargetCharset", "charset", charset},
 	}},
 	"Microsoft.BizTalk.Component.XmlValidator": {"xml-validator", []setting{
 		{"DocumentSpecName", "documents", messageTypes}, {"RecoverableInterchangeProcessing", "recoverable", boolean},
 	}},
 }
+
+// codePage finds the number in Big-Endian-UTF16 (1201).
+var codePage = regexp.MustCompile(`^.*\(([0-9]+)\)$`)
 
 // settingsOf translates the settings of a component. It reports false where one names a schema that is not among the files.
 func (t *translation) settingsOf(c component, value func(string) string) (settings object, isWhole bool) {
@@ -94,8 +107,12 @@ func (t *translation) settingsOf(c component, value func(string) string) (settin
 		switch s.form {
 		case boolean:
 			settings[s.ours] = isTrue(written)
-		case plain:
-			settings[s.ours] = written
+		case charset:
+			if found, err := text.Lookup(codePage.ReplaceAllString(written, "$1")); err == nil {
+				settings[s.ours] = found.Name
+			} else {
+				isWhole = false
+			}
 		case messageType, messageTypes:
 			found, all := t.messageTypes(written)
 			isWhole = isWhole && all
@@ -143,27 +160,24 @@ func (t *translation) translatePipeline(root *node) {
 	if builtIn[name] != "" {
 		name += " of " + t.settings.Application
 	}
-	p := pipelineFile{class: class, direction: direction, name: name, isWhole: true}
-	written := object{}
-	for _, stage := range root.all("Stages", "Stage") {
-		in := stageOf(stage)
-		list := []any{}
-		for _, c := range stage.all("Components", "Component") {
-			made, isWhole := t.component(c, name, propertyValue(c))
-			p.isWhole = p.isWhole && isWhole
-			switch {
-			case made == nil:
-			case in == "":
-				p.isWhole = false
-				t.omit(stage, kindPipeline, name, "stage "+stage.attrs["CategoryId"], "pipelines have no such stage",
-					"put its components into another")
-			default:
-				list = append(list, made)
-			}
+	p := pipelineFile{class: class, direction: direction, name: name, isWhole: true, has: map[string]bool{}}
+	written := map[string][]object{}
+	for _, c := range root.all("Stages", "Stage", "Components", "Component") {
+		made, isWhole := t.component(c, name, propertyValue(c))
+		p.isWhole = p.isWhole && isWhole
+		if made == nil {
+			continue
 		}
-		if len(list) > 0 {
-			written[in] = list
+		component, _ := made["component"].(string) // as it writes it
+		in := ownStages[component]
+		if sendStages[in] != (direction == "send") || in == "assemble" && len(written[in]) > 0 {
+			p.isWhole = false
+			t.omitStopping(c, kindPipeline, name, "component "+c.value("Name"), "it has no place in this pipeline",
+				"a pipeline of the other direction, or one component that assembles")
+			continue
 		}
+		written[in] = append(written[in], made)
+		p.has[component] = true
 	}
 	t.add(kindApplication, t.settings.Application, object{})
 	settings := object{"application": t.settings.Application, "direction": direction, "stages": written}
@@ -199,6 +213,13 @@ func (t *translation) component(at *node, pipeline string, value func(string) st
 		if !isWhole {
 			t.omitStopping(at, kindPipeline, pipeline, "schemas of component "+class, "they are not among the files",
 				"import their .xsd files too")
+		}
+		if known.name == "flat-file-disassembler" && settings["document"] == nil {
+			if isWhole {
+				t.omitStopping(at, kindPipeline, pipeline, "component "+class, "it names no schema",
+					"name the message type in its setting document")
+			}
+			return nil, false
 		}
 		made := object{"component": known.name}
 		if len(settings) > 0 {
@@ -239,15 +260,15 @@ func (t *translation) usePipeline(at *node, e *endpoint, settings object, direct
 	if direction == "send" {
 		passThrough = "PassThruTransmit"
 	}
-	name := passThrough
+	name, has := passThrough, map[string]bool{}
 	switch found := t.findPipeline(local, direction); {
 	case found != nil:
-		name = found.name
+		name, has = found.name, found.has
 		if !found.isWhole {
 			e.stop(at, "pipeline "+class, "components of it have no counterpart", "mend the pipeline as the list says of it, then start this")
 		}
 	case strings.HasPrefix(class, "Microsoft.BizTalk.DefaultPipelines.") && builtIn[local] == direction:
-		name = local
+		name, has = local, map[string]bool{"xml-disassembler": local == "XMLReceive", "xml-assembler": local == "XMLTransmit"}
 	case class != "":
 		e.stop(at, "pipeline "+class, "its file is not among those that are imported; it is "+passThrough+" now",
 			"import its .btp file too")
@@ -255,7 +276,7 @@ func (t *translation) usePipeline(at *node, e *endpoint, settings object, direct
 	if name != passThrough {
 		settings["pipeline"] = name
 	}
-	if made := t.pipelineSettings(at.child(data), e, class); len(made) > 0 {
+	if made := t.pipelineSettings(at.child(data), e, class, has); len(made) > 0 {
 		settings["pipeline_settings"] = made
 	}
 }
@@ -270,7 +291,7 @@ func (t *translation) findPipeline(class, direction string) *pipelineFile {
 }
 
 // pipelineSettings translates what a location or port sets of components of its pipeline.
-func (t *translation) pipelineSettings(data *node, e *endpoint, class string) object {
+func (t *translation) pipelineSettings(data *node, e *endpoint, class string, has map[string]bool) object {
 	if data == nil || strings.TrimSpace(data.text) == "" {
 		return nil
 	}
@@ -296,7 +317,7 @@ func (t *translation) pipelineSettings(data *node, e *endpoint, class string) ob
 		if !isWhole {
 			e.stop(data, "schemas of component "+c.attrs["Name"], "they are not among the files", "import their .xsd files too")
 		}
-		if len(settings) > 0 {
+		if len(settings) > 0 && has[known.name] {
 			made[known.name] = settings
 		}
 	}

@@ -110,9 +110,9 @@ func (t *translation) translateMessages(schema *xsd.Schema) {
 			continue
 		}
 		t.add(kindApplication, t.settings.Application, object{})
-		settings := object{
-			"application": t.settings.Application,
-			"schema":      object{"file": path.Base(strings.ReplaceAll(schema.File(), `\`, "/"))},
+		settings := object{"application": t.settings.Application}
+		if carried := t.carry(schema, element, name); carried != nil {
+			settings["schema"] = carried
 		}
 		if promotions := t.promotions(schema, name, element); len(promotions) > 0 {
 			settings["promotions"] = promotions
@@ -123,6 +123,30 @@ func (t *translation) translateMessages(schema *xsd.Schema) {
 			})
 		}
 	}
+}
+
+// carry gives the schema of a message type with its texts, nil where they cannot be had.
+func (t *translation) carry(schema *xsd.Schema, element *xsd.Element, name string) object {
+	for _, property := range element.Properties {
+		if _, err := typing.ParsePath(property.XPath); err != nil {
+			t.omissions = append(t.omissions, Omission{
+				File: schema.File(), Line: property.Place.Line, Column: property.Place.Column, Kind: kindMessageType, Name: name,
+				What: "the schema", Why: "a path in it is not in the canonical form", Instead: "mend the path in the schema, and import it again",
+			})
+			return nil
+		}
+	}
+	carried := object{"file": path.Base(strings.ReplaceAll(schema.File(), `\`, "/"))}
+	if t.settings.Carry == nil {
+		return carried
+	}
+	documents, err := t.settings.Carry(schema.File())
+	if err != nil {
+		t.omitFault(schema.File(), kindMessageType, name, "the schema", err)
+		return nil
+	}
+	carried["documents"] = documents
+	return carried
 }
 
 func (t *translation) promotions(schema *xsd.Schema, name string, element *xsd.Element) object {

@@ -162,6 +162,9 @@ func (e *endpoint) setUser(user string) {
 	if user != "" {
 		e.settings["user"] = e.t.text(e.at, e.kind, e.name, user)
 	}
+	if e.kind == kindSendPort && strings.HasPrefix(strings.ToLower(e.address), "http") {
+		e.settings["authentication"] = "basic"
+	}
 	e.setPassword()
 }
 
@@ -218,15 +221,24 @@ func (e *endpoint) file() {
 	if mode := map[string]string{"0": "append", "2": "overwrite"}[e.properties["copymode"]]; mode != "" {
 		e.settings["mode"] = mode
 	}
-	rest := written[strings.LastIndexAny(written, `\/`)+1:]
-	for _, macro := range macros {
-		rest = strings.ReplaceAll(rest, macro, "")
-	}
-	if begin := strings.IndexByte(rest, '%'); begin >= 0 && strings.Count(rest[begin:], "%") > 1 {
-		e.stop(e.at, "macros in the name "+written, "they have no meaning here",
-			"use "+strings.Join(macros, ", ")+", or name the property that has the value in the setting macros")
+	hasUnknown := false
+	e.address = macro.ReplaceAllStringFunc(e.address, func(found string) string {
+		for _, known := range macros {
+			if strings.EqualFold(found, known) {
+				return known
+			}
+		}
+		hasUnknown = true
+		return "%" + found + "%"
+	})
+	if hasUnknown {
+		e.stop(e.at, "macros in the name "+written, "they have no meaning here", "use "+strings.Join(macros[:3], ", ")+
+			", or give a property for it in the setting macros")
 	}
 }
+
+// macro finds the macros of a name.
+var macro = regexp.MustCompile(`%[A-Za-z0-9_.]+%`)
 
 // setNumber takes a number over that is not the default.
 func (e *endpoint) setNumber(setting, written string, defaultValue int) {
@@ -282,6 +294,9 @@ func (e *endpoint) listen(path string) {
 			"set variable "+variable+" to where it listens; it is http://127.0.0.1:8080 now")
 	}
 	e.address = "${" + variable + "}/" + strings.TrimLeft(path, "/")
+	e.settings["authentication"] = "none"
+	e.stop(e.at, "who may call", "the web server knew it",
+		"set authentication to bearer, basic or hmac with its callers, then enable the location")
 }
 
 func (e *endpoint) webHTTP() {
@@ -312,8 +327,12 @@ func (e *endpoint) webHTTP() {
 			if path != "" {
 				e.address = strings.TrimRight(e.address, "/") + "/" + strings.TrimLeft(path, "/")
 			}
-			if method != "" && method != "POST" {
-				e.settings["method"] = strings.ToUpper(method)
+			switch method = strings.ToUpper(method); method {
+			case "", "POST":
+			case "PUT", "PATCH":
+				e.settings["method"] = method
+			default:
+				e.stop(e.at, "the method "+method, "a port sends a message in a request", "a program that asks, and publishes the answer")
 			}
 		}
 	case strings.TrimSpace(mapping.text) != "":
@@ -327,38 +346,6 @@ func (e *endpoint) webHTTP() {
 		e.stop(e.at, "the headers", "they may hold secrets, and are not taken over", "give them in the settings")
 	}
 	e.hideSecrets()
-}
-
-func (e *endpoint) sql() {
-	e.adapter = "PostgreSQL"
-	binding := &node{text: e.properties["bindingconfiguration"], file: e.at.file, place: e.at.place}
-	statement := e.properties["sqlcommand"]
-	if root, err := binding.parseWithin(); err == nil {
-		if written := root.value("pollingStatement"); written != "" {
-			statement = written
-		}
-		if seconds, err := strconv.Atoi(root.value("pollingIntervalInSeconds")); err == nil && seconds > 0 && e.kind == kindReceiveLocation {
-			e.settings["poll_interval"] = duration(time.Duration(seconds) * time.Second)
-		}
-	}
-	e.address = e.t.text(e.at, e.kind, e.name, e.address)
-	what := "the database of SQL Server"
-	if statement != "" {
-		what += " and the statement " + cut(strings.Join(strings.Fields(statement), " "), 200)
-	}
-	e.stop(e.at, what, "the adapter works on PostgreSQL", "move the tables, and give the address and the statement in SQL of PostgreSQL")
-	e.hideSecrets()
-}
-
-func (e *endpoint) queue() {
-	e.adapter = "Service"
-	written := e.address
-	if queue := e.properties["queue"]; queue != "" {
-		written = queue
-	}
-	e.address = e.t.text(e.at, e.kind, e.name, written[strings.LastIndexAny(written, `\/`)+1:])
-	e.stop(e.at, "the queue "+written, "a service of Parley takes its place",
-		"make a service of this name with a queue, let the programs at the other end use it, then start this")
 }
 
 // schedule lists when a location takes in.

@@ -246,3 +246,23 @@ func TestFoldersGiveTheirDefinitionsAndEnvironments(t *testing.T) {
 		t.Errorf("a folder without definitions: %v", err)
 	}
 }
+
+func TestSchemasBecomeFilesInWhateverOrderTheKindsStand(t *testing.T) {
+	t.Parallel()
+	exported := []byte(`{"send port": {}, "message type": {"urn:x#A": {"application": "O", "schema": {"file": "a.xsd", "documents": {"a.xsd": "<a/>"}}}},
+		"application": {"O": {}}}`)
+	files, err := definitions.WriteEachWith(exported, map[string]any{"X": nil})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := []string{}
+	for _, f := range files {
+		names = append(names, f.Name)
+		if strings.Contains(string(f.Written), "documents") {
+			t.Errorf("%s carries the schema too:\n%s", f.Name, f.Written)
+		}
+	}
+	if got := strings.Join(names, " "); got != "a.xsd variables.yaml application.yaml message-type.yaml send-port.yaml" {
+		t.Errorf("the files are %s", got)
+	}
+}

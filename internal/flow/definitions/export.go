@@ -76,7 +76,12 @@ func readExported(exported json.RawMessage, variables map[string]any) (*value, e
 	if document.kind != isObject {
 		return nil, errors.New("the database gave definitions that are no object")
 	}
-	slices.SortStableFunc(document.members, func(a, b member) int { return slices.Index(kinds, a.name) - slices.Index(kinds, b.name) })
+	sorted := slices.Clone(document.members)
+	slices.SortStableFunc(sorted, func(a, b member) int { return slices.Index(kinds, a.name) - slices.Index(kinds, b.name) })
+	document.members, document.index = nil, nil
+	for _, kind := range sorted {
+		document.add(kind)
+	}
 	return document, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/parley-broker/parley/internal/flow/biztalk"
 	"github.com/parley-broker/parley/internal/flow/definitions"
 	"github.com/parley-broker/parley/internal/flow/fault"
+	"github.com/parley-broker/parley/internal/flow/schemafile"
 	"github.com/parley-broker/parley/internal/verb"
 )
 
@@ -36,7 +37,7 @@ type importing struct {
 }
 
 func newImportCommand(env environment) *cobra.Command {
-	i := &importing{env: env, settings: biztalk.Settings{Resolve: resolveBeside}}
+	i := &importing{env: env, settings: biztalk.Settings{Resolve: resolveBeside, Carry: carryBeside}}
 	cmd := &cobra.Command{
 		Use:   "import FILE...",
 		Short: "Make definitions of files of BizTalk Server",
@@ -65,6 +66,15 @@ func resolveBeside(from, location string) (name string, body []byte, err error) 
 	name = filepath.Join(filepath.Dir(from), filepath.FromSlash(strings.ReplaceAll(location, `\`, "/")))
 	body, err = os.ReadFile(name)
 	return name, body, err
+}
+
+// carryBeside reads a schema with all that it includes below its folder.
+func carryBeside(file string) (map[string]string, error) {
+	carried, err := schemafile.Read(os.DirFS(filepath.Dir(file)), filepath.Base(file))
+	if err != nil {
+		return nil, err
+	}
+	return carried.Documents, nil
 }
 
 func (i *importing) run(out io.Writer, names []string) error {
