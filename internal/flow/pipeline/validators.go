@@ -35,7 +35,7 @@ func validators() []Component {
 			setting("require_schema", Boolean, "true", "Whether a message whose type has no XML schema is refused."),
 			setting("allow_unchecked", Boolean, "false",
 				"Whether schemas may ask for what is not checked: keys, substitution, items of lists, the content of wildcards."),
-			setting("recoverable", Boolean, "false", "To receive: whether valid messages go on where others are not, which are suspended singly."),
+			setting("recoverable", Boolean, "false", "To receive: whether valid messages go on where others are not, which are suspended."),
 		},
 	}, {
 		Name: "json-validator", Direction: directionBoth, Stages: []string{stageValidate, stagePreAssemble}, make: makeJSONValidator,
@@ -44,7 +44,7 @@ func validators() []Component {
 			setting("assert_format", Boolean, "false", "Whether format is a rule of the schema, and not only a note."),
 			setting("require_schema", Boolean, "true", "Whether a message whose type has no JSON Schema is refused."),
 			setting("max_bytes", Integer, "16777216", "Most bytes of a message."),
-			setting("recoverable", Boolean, "false", "To receive: whether valid messages go on where others are not, which are suspended singly."),
+			setting("recoverable", Boolean, "false", "To receive: whether valid messages go on where others are not, which are suspended."),
 		},
 	}}
 }
