@@ -11,7 +11,7 @@ import (
 
 const (
 	// claimedLanes and claimedEach bound one claim: so many lanes, and so many messages of each.
-	claimedLanes = 10
+	claimedLanes = 50
 	claimedEach  = 500
 )
 
@@ -62,7 +62,7 @@ func (h *Host) claimOnce(ctx context.Context, room int, passedBy []string) ([]fl
 	defer cancel()
 	each := min(room, claimedEach)
 	return flowstore.ClaimMessages(ctx, h.pool, flowstore.Claim{
-		Host: h.name, Holder: h.server.config.Node, Lanes: min(max(room/each, 1), claimedLanes), Each: each,
+		Host: h.name, Holder: h.server.config.Node, Lanes: min(room, claimedLanes), Each: each, Top: room,
 		Lease: h.server.config.Lease, Timeout: claimTimeout, PassedBy: passedBy,
 	})
 }

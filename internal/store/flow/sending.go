@@ -37,6 +37,7 @@ type Claim struct {
 	Lease        time.Duration
 	Timeout      time.Duration // how long to wait for work
 	PassedBy     []string      // send ports from which nothing is wanted now
+	Top          int           // the most of all lanes
 }
 
 // ClaimMessages claims messages of send ports whose turn it is, in the order in which they are to be sent.
@@ -47,9 +48,9 @@ func ClaimMessages(ctx context.Context, db pgdb.DB, c Claim) ([]Claimed, error) 
 			coalesce(parts, 'null'), coalesce(content_id, 0), body
 		from parley_flow._p_claim(
 			host => $1::text, holder => $2::text, lanes => $3::integer, each => $4::integer, lease => $5::interval,
-			timeout => $6::integer, passed_by => $7::text[]
+			timeout => $6::integer, passed_by => $7::text[], top => $8::integer
 		)
-		order by n`, c.Host, c.Holder, c.Lanes, c.Each, c.Lease, pgdb.Milliseconds(c.Timeout), c.PassedBy)
+		order by n`, c.Host, c.Holder, c.Lanes, c.Each, c.Lease, pgdb.Milliseconds(c.Timeout), c.PassedBy, c.Top)
 }
 
 // Complete records that messages were sent; the slices have an element for each. details are objects, nil for none.

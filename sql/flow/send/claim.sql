@@ -5,7 +5,8 @@
 
 create function parley_flow._p_claim(
   host text, holder text, lanes integer default 10, each integer default 100, lease interval default '1 minute',
-  timeout integer default 0, passed_by text[] default null, caller parley.caller default parley.current_caller()
+  timeout integer default 0, passed_by text[] default null, top integer default null,
+  caller parley.caller default parley.current_caller()
 ) returns table (
   n integer, lease_id bigint, item_id bigint, stage text, send_port text, location text, order_key text,
   message_id bigint, interchange_id bigint, parent_id bigint, message_type text, received_at timestamptz,
@@ -25,7 +26,7 @@ begin
   v_claimed := array(
     select w
     from parley_store.claim_work(
-      v_host.system, least(lanes * each, 10000), lanes, lease, holder, timeout => _p_claim.timeout,
+      v_host.system, least(lanes * each, top, 10000), lanes, lease, holder, timeout => _p_claim.timeout,
       each => _p_claim.each, passed_by => case
         when cardinality(_p_claim.passed_by) > 0
         then array(select p.port || '#' from unnest(_p_claim.passed_by) as p (port))
@@ -62,14 +63,15 @@ end
 $$;
 
 comment on function parley_flow._p_claim(
-  text, text, integer, integer, interval, integer, text[], parley.caller
+  text, text, integer, integer, interval, integer, text[], integer, parley.caller
 ) is
 'Claims messages of the send ports of a host whose turn it is, those of each lane under a lease of its own; n is their
 order. Commit before they are sent. stage RECEIVE is a message that an operator resubmits into the pipeline of location.
 Of an ordered port the messages of a key are to be sent in this order, and none behind one that failed. A message of
 which hosts may have died is claimed alone. A body of up to 8,000 bytes is given; a larger one is read by _p_read_body.
 Arguments: host; holder, a name for the node; lanes, how many; each, how many messages of one; lease, for how long;
-timeout, milliseconds to wait for work (0: do not wait); passed_by, send ports from which nothing is claimed now.
+timeout, milliseconds to wait for work (0: do not wait); passed_by, send ports from which nothing is claimed now;
+top, how many messages of all lanes (null: as many as there are lanes and of each).
 Errors: PF001, PF016, PS002.';
 
 create function parley_flow._p_drop_orphans(claimed parley_store.claimed_item[]) returns void

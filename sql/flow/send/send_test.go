@@ -212,7 +212,7 @@ func TestClaimsPassPortsBy(t *testing.T) {
 	f.SendPort("ERP 2", "urn:s#Order", `{}`)
 	f.PublishFlow("urn:s#Order", `{}`)
 	claimed := func(passedBy ...string) string {
-		return sqltest.Value[string](f.Tx, "select coalesce(string_agg(send_port, ', ' order by send_port), '') from parley_flow._p_claim('Send', 'x', passed_by => $1)", passedBy)
+		return sqltest.Value[string](f.Tx, "select coalesce(string_agg(send_port, ', ' order by send_port), '') from parley_flow._p_claim('Send', 'x', passed_by => $1, top => 1)", passedBy)
 	}
 	if got := claimed("ERP"); got != "ERP 2" {
 		t.Errorf("passing ERP by it claimed %q", got)
