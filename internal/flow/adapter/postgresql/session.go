@@ -47,26 +47,33 @@ func (s session) enter(ctx context.Context, tx pgx.Tx) (leave func(ctx context.C
 	values := []string{
 		s.searchPath, strconv.FormatInt(s.statementTimeout.Milliseconds(), 10), "ISO, YMD", "iso_8601", "UTC", "hex", "1",
 	}
-	before := make([]string, len(pinned))
+	before := make([]string, len(pinned)+1)
 	if err := setAll(ctx, tx, values, before); err != nil {
 		return nil, fmt.Errorf("prepare the transaction for a statement: %w", err)
 	}
 	return func(ctx context.Context) error {
-		if err := setAll(ctx, tx, before, make([]string, len(pinned))); err != nil {
+		found := make([]string, len(before))
+		if err := setAll(ctx, tx, before[:len(pinned)], found); err != nil {
 			return fmt.Errorf("give the transaction back its settings: %w", err)
+		}
+		// All is undone: other ports and hosts have this session next, and a role may be kept behind the commit.
+		if was, is := before[len(pinned)], found[len(pinned)]; is != was {
+			return fmt.Errorf("the statement has changed the role from %s to %s; give the role of the host the rights instead, "+
+				"or call a function that is security definer", was, is)
 		}
 		return back(ctx)
 	}, nil
 }
 
-// setAll sets the pinned settings to the end of the transaction, and writes what they were.
+// setAll sets the pinned settings to the end of the transaction, and writes what they were, and behind them the role.
 func setAll(ctx context.Context, tx pgx.Tx, values, before []string) error {
 	was, sets := make([]string, len(pinned)), make([]string, len(pinned))
 	for i, name := range pinned {
 		was[i] = fmt.Sprintf("pg_catalog.current_setting('%s') as s%d", name, i)
 		sets[i] = fmt.Sprintf("was.s%d, pg_catalog.set_config('%s', $%d, true)", i, name, i+1)
 	}
-	statement := "with was as materialized (select " + strings.Join(was, ", ") + ") select " + strings.Join(sets, ", ") + " from was"
+	statement := "with was as materialized (select " + strings.Join(was, ", ") + ") select " + strings.Join(sets, ", ") +
+		", pg_catalog.format('%I of the session of %I', current_user, session_user) from was"
 	parameters := make([][]byte, len(values))
 	for i, value := range values {
 		parameters[i] = []byte(value)
@@ -75,7 +82,7 @@ func setAll(ctx context.Context, tx pgx.Tx, values, before []string) error {
 	if result.Err != nil {
 		return result.Err
 	}
-	if len(result.Rows) != 1 || len(result.Rows[0]) != 2*len(pinned) {
+	if len(result.Rows) != 1 || len(result.Rows[0]) != 2*len(pinned)+1 {
 		return errors.New("the settings were not given back")
 	}
 	for i := range before {
