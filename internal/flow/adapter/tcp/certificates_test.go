@@ -37,7 +37,10 @@ func (a *authority) sign(t *testing.T, c *x509.Certificate) (*x509.Certificate, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.SerialNumber, c.Subject = big.NewInt(time.Now().UnixNano()), pkix.Name{CommonName: "test"}
+	c.SerialNumber = big.NewInt(time.Now().UnixNano())
+	if c.Subject.CommonName == "" {
+		c.Subject = pkix.Name{CommonName: "test"}
+	}
 	c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
 	parent, parentKey := a.certificate, a.key
 	if parent == nil {
@@ -106,6 +109,25 @@ func TestAnEmptyAuthorityIsNone(t *testing.T) {
 		c := &certificates{endpoint: adapter.Endpoint{Secret: secretsOf(secrets)}}
 		if _, _, err := c.load(t.Context()); err == nil || !strings.Contains(err.Error(), empty) {
 			t.Errorf("with an empty %s: %v", empty, err)
+		}
+	}
+}
+
+// A client that uses the key of another one does not have its message taken for that of the other; a certificate that is renewed is that of
+// the same client.
+func TestAClientHasKeysOfItsOwn(t *testing.T) {
+	t.Parallel()
+	ours := newAuthority(t)
+	_, _, server, serverKey := ours.sign(t, &x509.Certificate{DNSNames: []string{"erp.example"}})
+	in := &adaptertest.Intake{}
+	address, _ := serve(t, in, `{"tls": true, "client_certificates": true}`,
+		map[string]string{"certificate": server, "private_key": serverKey, "authority": ours.pem})
+	for n, client := range []string{"north", "south", "north", "south"} {
+		_, _, certificate, key := ours.sign(t, &x509.Certificate{Subject: pkix.Name{CommonName: client}})
+		got := codes(port(t, address, `{"tls": true, "server_name": "erp.example"}`,
+			map[string]string{"authority": ours.pem, "certificate": certificate, "private_key": key}).Send(t.Context(), messages(1, 1)))
+		if taken := len(in.Bodies()); got != nil || taken != min(n+1, 2) {
+			t.Errorf("%d, of %s: the failures are %q, taken are %d", n, client, got, taken)
 		}
 	}
 }

@@ -3,11 +3,14 @@ package tcp
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
+	"encoding/hex"
 	"errors"
 	"io"
 	"log/slog"
 	"net"
+	"strconv"
 	"sync"
 	"time"
 
@@ -20,6 +23,7 @@ type connection struct {
 	settings receiveSettings
 	budget   *budget
 	conn     net.Conn
+	client   string // the subject of its certificate; empty where it has shown none
 	in       *bufio.Reader
 	slots    chan struct{} // one for each request that is not answered
 	broken   chan struct{} // closed when nothing can be answered any more
@@ -35,6 +39,7 @@ type connection struct {
 func (r *receiver) serve(ctx, storing context.Context, in adapter.Intake, conn net.Conn, lane chan<- delivery) {
 	defer func() { _ = conn.Close() }()
 	plain := conn
+	client := ""
 	if r.settings.TLS {
 		secured, err := r.secure(ctx, conn)
 		if err != nil {
@@ -42,9 +47,12 @@ func (r *receiver) serve(ctx, storing context.Context, in adapter.Intake, conn n
 			return
 		}
 		conn = secured
+		if shown := secured.ConnectionState().PeerCertificates; len(shown) > 0 {
+			client = string(shown[0].RawSubject)
+		}
 	}
 	c := &connection{
-		settings: r.settings, budget: r.budget, conn: conn, in: bufio.NewReaderSize(conn, 64<<10),
+		settings: r.settings, budget: r.budget, conn: conn, client: client, in: bufio.NewReaderSize(conn, 64<<10),
 		slots: make(chan struct{}, r.settings.InFlight), broken: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
 	// A read that waits ends with the location.
@@ -68,7 +76,7 @@ func (r *receiver) serve(ctx, storing context.Context, in adapter.Intake, conn n
 	}
 }
 
-func (r *receiver) secure(ctx context.Context, conn net.Conn) (net.Conn, error) {
+func (r *receiver) secure(ctx context.Context, conn net.Conn) (*tls.Conn, error) {
 	config, err := r.config(ctx)
 	if err != nil {
 		return nil, err
@@ -77,6 +85,15 @@ func (r *receiver) secure(ctx context.Context, conn net.Conn) (net.Conn, error) 
 	defer stop()
 	secured := tls.Server(conn, config)
 	return secured, secured.HandshakeContext(ctx)
+}
+
+// ledgerKey is the key of a request in the ledger: the same key of another client is another one.
+func (c *connection) ledgerKey(key string) string {
+	if c.client == "" || key == "" {
+		return key
+	}
+	sum := sha256.Sum256([]byte(strconv.Itoa(len(c.client)) + ":" + c.client + key))
+	return "client:" + hex.EncodeToString(sum[:])
 }
 
 // errMalformed is a frame behind which no other can be found.

@@ -175,7 +175,7 @@ func (r *receiver) takeAll(ctx context.Context, in adapter.Intake, lane <-chan d
 func (r *receiver) take(ctx context.Context, in adapter.Intake, batch []delivery) {
 	inputs := make([]adapter.Input, len(batch))
 	for n, d := range batch {
-		inputs[n] = adapter.Input{Key: d.key, Body: d.body, Size: int64(len(d.body))}
+		inputs[n] = adapter.Input{Key: d.from.ledgerKey(d.key), Body: d.body, Size: int64(len(d.body))}
 	}
 	results, err := in.Take(ctx, inputs)
 	for failures := 1; err != nil; failures++ {
