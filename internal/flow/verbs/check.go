@@ -23,7 +23,7 @@ import (
 func carrySchemas(document *definitions.Document) error {
 	faults := definitions.Faults{}
 	for _, named := range document.SchemaFiles() {
-		carried, err := readSchema(named)
+		carried, err := schemaBeside(named.Folder(), named.File)
 		if err != nil {
 			faults = append(faults, faultOfSchema(err, named))
 			continue
@@ -36,14 +36,14 @@ func carrySchemas(document *definitions.Document) error {
 	return nil
 }
 
-// readSchema reads a schema beside the definitions. Definitions come from others: a link in their folder leads to no file outside.
-func readSchema(named definitions.SchemaFile) (*schemafile.Schema, error) {
-	folder, err := os.OpenRoot(named.Folder())
+// schemaBeside reads a schema in a folder. Definitions and imports come from others: a link in their folder leads to no file outside.
+func schemaBeside(folder, file string) (*schemafile.Schema, error) {
+	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return nil, err
 	}
-	defer folder.Close()
-	return schemafile.Read(folder.FS(), filepath.ToSlash(named.File))
+	defer root.Close()
+	return schemafile.Read(root.FS(), filepath.ToSlash(file))
 }
 
 // faultOfSchema places an error in the schema where that has a place, and otherwise where the schema is named.

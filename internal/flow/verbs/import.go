@@ -14,7 +14,6 @@ import (
 	"github.com/parley-broker/parley/internal/flow/biztalk"
 	"github.com/parley-broker/parley/internal/flow/definitions"
 	"github.com/parley-broker/parley/internal/flow/fault"
-	"github.com/parley-broker/parley/internal/flow/schemafile"
 	"github.com/parley-broker/parley/internal/verb"
 )
 
@@ -70,7 +69,7 @@ func resolveBeside(from, location string) (name string, body []byte, err error) 
 
 // carryBeside reads a schema with all that it includes below its folder.
 func carryBeside(file string) (map[string]string, error) {
-	carried, err := schemafile.Read(os.DirFS(filepath.Dir(file)), filepath.Base(file))
+	carried, err := schemaBeside(filepath.Dir(file), filepath.Base(file))
 	if err != nil {
 		return nil, err
 	}
@@ -101,9 +100,6 @@ func (i *importing) run(out io.Writer, names []string) error {
 	}
 	switch {
 	case i.to.path != "":
-		if err := carryImported(result, names); err != nil {
-			return err
-		}
 		if report.Files, err = i.writeFiles(result); err != nil {
 			return err
 		}
