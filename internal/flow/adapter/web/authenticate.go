@@ -68,13 +68,19 @@ func (a *authenticator) find(ctx context.Context, is func(caller string) bool, g
 	return who, ok, nil
 }
 
+// mayBeSigned says whether a request has a signature of now, before its body is read: nobody else has a large one kept.
+func (a *authenticator) mayBeSigned(r *http.Request) bool {
+	signatures, timestamp := a.settings.HMAC.given(r.Header)
+	return len(signatures) > 0 && a.settings.HMAC.isTimely(timestamp, a.now()) && a.settings.HMAC.isPlain(r.Header)
+}
+
 // signer gives the caller whose key has signed a request.
 func (a *authenticator) signer(ctx context.Context, r *http.Request, body func() (io.ReadCloser, error)) (who string, ok bool, err error) {
 	scheme := &a.settings.HMAC
-	signatures, timestamp := scheme.given(r.Header)
-	if len(signatures) == 0 || !scheme.isTimely(timestamp, a.now()) || !scheme.isPlain(r.Header) {
+	if !a.mayBeSigned(r) {
 		return "", false, nil
 	}
+	signatures, timestamp := scheme.given(r.Header)
 	for caller, of := range a.settings.Callers {
 		for _, name := range of {
 			secret, err := a.secrets.get(ctx, name)

@@ -1,10 +1,13 @@
 package web_test
 
 import (
+	"bufio"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"io"
+	"net"
 	"strconv"
 	"strings"
 	"testing"
@@ -100,5 +103,23 @@ func TestASignedRequestIsTakenOnceItFits(t *testing.T) {
 				t.Errorf("%d requests were taken", taken)
 			}
 		})
+	}
+}
+
+// The body decides who has sent a request, and is kept for that: but not the body of a client that shows no signature.
+func TestABodyWithoutASignatureIsNotRead(t *testing.T) {
+	t.Parallel()
+	d := openDoor(t, `{"authentication": "hmac", "read_timeout": "200 milliseconds"}`)
+	conn, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(d.address, "http://"), "/orders"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "POST /orders HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nabc"); err != nil {
+		t.Fatal(err)
+	}
+	status, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil || !strings.HasPrefix(status, "HTTP/1.1 401 ") {
+		t.Errorf("the answer is %q, %v", status, err)
 	}
 }

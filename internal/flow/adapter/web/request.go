@@ -121,6 +121,9 @@ func (l *location) take(work context.Context, in adapter.Intake, w http.Response
 			return adapter.Result{}, err
 		}
 	}
+	if l.sender.needsBody() && !l.sender.mayBeSigned(r) {
+		return adapter.Result{}, errUnidentified()
+	}
 	if in.Throttled() {
 		return adapter.Result{}, &refusal{status: http.StatusServiceUnavailable, reason: "intake is throttled", retryAfter: throttledPause}
 	}
@@ -177,9 +180,13 @@ func (l *location) authenticate(ctx context.Context, r *http.Request, body func(
 		}
 	}
 	if !ok {
-		return "", &refusal{status: http.StatusUnauthorized, reason: "the caller is not identified"}
+		return "", errUnidentified()
 	}
 	return who, nil
+}
+
+func errUnidentified() error {
+	return &refusal{status: http.StatusUnauthorized, reason: "the caller is not identified"}
 }
 
 // head judges a request before its body, and gives the input without it; its key is as the client has given it.
