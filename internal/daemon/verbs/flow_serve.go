@@ -11,8 +11,8 @@ import (
 func NewFlowServe(a *verb.App) *cobra.Command {
 	cmd := serveCommand(a, flowAlone)
 	cmd.Short = "Run hosts of integration: take in, route, send"
-	cmd.Long = `Run hosts of the integration engine for a database until Ctrl-C or SIGTERM: receive locations take in, send ports send. They are
-defined in the database: see parley flow apply. Changes are used at once.
+	cmd.Long = `Run hosts of the integration engine for a database until Ctrl-C or SIGTERM: receive locations take in, send ports send.
+They are defined in the database: see parley flow apply. Changes are used at once.
 
 Without --host it serves every host whose role the login is a member of. Any number of nodes may serve one host. What a node has in its
 hands when it is killed is sent by another when its lease is over (--lease). When it is asked to stop it takes in nothing more, finishes

@@ -159,7 +159,7 @@ func (r *reader) rows(ctx context.Context) error {
 			err = r.explain(err, from)
 		default: // an error of the source, such as a byte that is no character: nothing comes behind it
 			if _, isFault := fault.Of(err); isFault {
-				err = &interchange.Unreadable{From: from, Err: err}
+				err = &interchange.UnreadableError{From: from, Err: err}
 			}
 			return err
 		}
@@ -172,7 +172,7 @@ func (r *reader) rows(ctx context.Context) error {
 			continue
 		}
 		if errors.Is(err, errUnreadable) {
-			return &interchange.Unreadable{From: from, Err: err}
+			return &interchange.UnreadableError{From: from, Err: err}
 		}
 		if err != nil {
 			return err

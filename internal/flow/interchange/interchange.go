@@ -30,15 +30,15 @@ type Bad struct {
 	Raw      []byte // in UTF-8; nil where it is long. Valid until the call returns
 }
 
-// Unreadable is an error behind which nothing of a body can be read, in a record that begins at From.
-type Unreadable struct {
+// UnreadableError is an error behind which nothing of a body can be read, in a record that begins at From.
+type UnreadableError struct {
 	From int64 // bytes of the text before it
 	Err  error
 }
 
-func (u *Unreadable) Error() string { return u.Err.Error() }
+func (u *UnreadableError) Error() string { return u.Err.Error() }
 
-func (u *Unreadable) Unwrap() error { return u.Err }
+func (u *UnreadableError) Unwrap() error { return u.Err }
 
 // A Sink takes the messages of a body.
 type Sink interface {

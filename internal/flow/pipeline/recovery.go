@@ -98,7 +98,7 @@ func (r *running) rest(ctx context.Context, err error) error {
 		return failure
 	}
 	from := f.Place.Byte
-	if u, is := errors.AsType[*interchange.Unreadable](err); is {
+	if u, is := errors.AsType[*interchange.UnreadableError](err); is {
 		from = u.From
 	}
 	var number int64

@@ -32,9 +32,9 @@ func examples(t *testing.T, b *sqltest.Broker, names ...string) []definitions.So
 	return sources
 }
 
-func apply(t *testing.T, b *sqltest.Broker, settings definitions.Settings, sources ...definitions.Source) []flowstore.Change {
+func apply(t *testing.T, b *sqltest.Broker, sources ...definitions.Source) []flowstore.Change {
 	t.Helper()
-	document, err := definitions.Read(sources, settings)
+	document, err := definitions.Read(sources, definitions.Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestExamplesOfThePageAreAppliedAndExportedWithoutADifference(t *testing.T) 
 	t.Parallel()
 	b := sqltest.NewBroker(t)
 	for _, page := range []string{"definitions.md", "adapters.md"} {
-		if changes := apply(t, b, definitions.Settings{}, examples(t, b, page)...); len(changes) < 10 {
+		if changes := apply(t, b, examples(t, b, page)...); len(changes) < 10 {
 			t.Errorf("the examples of %s change %+v", page, changes)
 		}
 	}
@@ -69,7 +69,7 @@ func TestExamplesOfThePageAreAppliedAndExportedWithoutADifference(t *testing.T) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if changes := apply(t, b, definitions.Settings{}, definitions.Source{Name: "export.yaml", Written: written}); len(changes) > 0 {
+	if changes := apply(t, b, definitions.Source{Name: "export.yaml", Written: written}); len(changes) > 0 {
 		t.Errorf("applied again they change %+v", changes)
 	}
 	each, err := definitions.WriteEach(exported)
@@ -80,7 +80,7 @@ func TestExamplesOfThePageAreAppliedAndExportedWithoutADifference(t *testing.T) 
 	for _, file := range each {
 		again = append(again, definitions.Source(file))
 	}
-	if changes := apply(t, b, definitions.Settings{}, again...); len(each) != 10 || len(changes) > 0 {
+	if changes := apply(t, b, again...); len(each) != 10 || len(changes) > 0 {
 		t.Errorf("applied again from %d files they change %+v", len(each), changes)
 	}
 }
@@ -165,9 +165,9 @@ func TestExamplesAreValidByTheJSONSchemaAndMistakesAreNot(t *testing.T) {
 func TestTheExportOfAnApplicationIsAppliedToAnEmptyDatabase(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewBroker(t)
-	apply(t, b, definitions.Settings{}, examples(t, b, "definitions.md")...)
+	apply(t, b, examples(t, b, "definitions.md")...)
 	roles := strings.NewReplacer("RX", b.Role("receive"))
-	apply(t, b, definitions.Settings{}, definitions.Source{Name: "other.yaml", Written: []byte(roles.Replace(
+	apply(t, b, definitions.Source{Name: "other.yaml", Written: []byte(roles.Replace(
 		"application: {Other: {}}\nhost: {Elsewhere: {role: RX}}\nretry policy: {unused: {count: 1}}\n"))})
 	exported, err := flowstore.Export(t.Context(), b.DB, "Orders")
 	if err != nil {
@@ -183,7 +183,7 @@ func TestTheExportOfAnApplicationIsAppliedToAnEmptyDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	empty := sqltest.NewBroker(t)
-	if changes := apply(t, empty, definitions.Settings{}, definitions.Source{Name: "export.yaml", Written: written}); len(changes) < 10 {
+	if changes := apply(t, empty, definitions.Source{Name: "export.yaml", Written: written}); len(changes) < 10 {
 		t.Errorf("the export changes %+v", changes)
 	}
 	again, err := flowstore.Export(t.Context(), empty.DB, "Orders")

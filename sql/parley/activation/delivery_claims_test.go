@@ -61,7 +61,7 @@ func runOut(b *sqltest.Broker) {
 }
 
 // newClaimed gives a test three conversations, of which another daemon delivers the first, whose group has a second one.
-func newClaimed(t *testing.T) (b *sqltest.Broker, first, others []string) {
+func newClaimed(t *testing.T) (b *sqltest.Broker, first []string) {
 	t.Helper()
 	b = sqltest.NewWorld(t)
 	b.Exec(hook)
@@ -71,7 +71,7 @@ func newClaimed(t *testing.T) (b *sqltest.Broker, first, others []string) {
 	}
 	b.Exec("select parley.move_conversation($1::uuid, $2::uuid)", b.FarHandle(handles[1]), b.GroupOf(b.FarHandle(handles[0])))
 	requireClaimed(b.Session, ours, "a")
-	return b, handles[:2], handles[2:]
+	return b, handles[:2]
 }
 
 func TestClaimedGroupIsPassedByAndTheOthersAreNot(t *testing.T) {
@@ -102,7 +102,7 @@ func TestClaimedGroupIsPassedByAndTheOthersAreNot(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			b, first, _ := newClaimed(t)
+			b, first := newClaimed(t)
 			if c.settings != "" {
 				b.Exec(c.settings)
 			}
@@ -211,7 +211,7 @@ func TestClaimThatRunsOutIsFreeAndItsHolderRecordsNothing(t *testing.T) {
 
 func TestReleasedClaimIsFreeAtOnce(t *testing.T) {
 	t.Parallel()
-	b, _, _ := newClaimed(t)
+	b, _ := newClaimed(t)
 	sqltest.Equal(b.Session, 0, "select parley.release_delivery('Answering', $1)", theirs)
 	sqltest.Equal(b.Session, 1, "select parley.release_delivery('Answering', claim) from parley.delivery_claims")
 	requireClaimed(b.Session, theirs, "a")
@@ -277,7 +277,7 @@ func TestReaderOfANamedGroupAndMoveWaitForTheEndOfADelivery(t *testing.T) {
 
 func TestEndDoesNotWaitForADeliveryOfWhichNothingIsRecordedThen(t *testing.T) {
 	t.Parallel()
-	b, first, _ := newClaimed(t)
+	b, first := newClaimed(t)
 	handle := b.FarHandle(first[0])
 	b.Exec("select parley.end_conversation($1::uuid)", handle)
 	if recorded(b.Session, ours, handle) {
@@ -311,7 +311,7 @@ func TestServiceThatMovesToAnotherQueueTakesTheClaimAlong(t *testing.T) {
 
 func TestClaimGoesWithItsService(t *testing.T) {
 	t.Parallel()
-	b, first, _ := newClaimed(t)
+	b, first := newClaimed(t)
 	handle := b.FarHandle(first[0])
 	b.Exec("select parley.drop_service('//test/Answerer')")
 	if recorded(b.Session, ours, handle) {
@@ -324,7 +324,7 @@ func TestClaimGoesWithItsService(t *testing.T) {
 
 func TestClaimOfNobodyIsForgotten(t *testing.T) {
 	t.Parallel()
-	b, _, _ := newClaimed(t)
+	b, _ := newClaimed(t)
 	b.Exec("select parley.fire_timers()")
 	sqltest.Equal(b.Session, 1, "select count(*) from parley._p_delivery_claim")
 	b.Exec("update parley._p_delivery_claim set leased_until = clock_timestamp() - interval '2 minutes'")
@@ -335,7 +335,7 @@ func TestClaimOfNobodyIsForgotten(t *testing.T) {
 // Its readers take the short way again.
 func TestQueueThatHasLostItsWebhookHasNoDeliveries(t *testing.T) {
 	t.Parallel()
-	b, _, _ := newClaimed(t)
+	b, _ := newClaimed(t)
 	const has = "select has_deliveries from parley._p_queue where lookup_name = 'Answering'"
 	b.Exec("select parley.drop_external_activation('Answering')")
 	sqltest.Equal(b.Session, true, has)

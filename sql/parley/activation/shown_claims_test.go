@@ -9,7 +9,7 @@ import (
 
 func TestViewsAndDiagnosisNameWhoDelivers(t *testing.T) {
 	t.Parallel()
-	b, first, _ := newClaimed(t)
+	b, first := newClaimed(t)
 	group := b.GroupOf(b.FarHandle(first[0]))
 	b.Exec("update parley._p_delivery_claim set claimed_at = claimed_at - interval '1 hour'")
 	sqltest.Equal(b.Session, group+" t t", `
