@@ -119,6 +119,59 @@ func TestRoutingFailuresHaveOneRowForACause(t *testing.T) {
 	sqltest.Equal(f.Session, "NO_SUBSCRIPTION", "select explanation from parley_flow.routing_failures order by cause_id desc limit 1")
 }
 
+// A group that is not enlisted, and a port that is not while its group is, are named as such.
+func TestRoutingFailureNamesAGroupThatIsNotEnlisted(t *testing.T) {
+	t.Parallel()
+	f := sqltest.NewFlow(t)
+	f.Exec(`select parley_flow.apply('{"send port": {
+			"One": {"application": "Orders", "host": "Send", "adapter": "FILE", "address": "/one"},
+			"Two": {"application": "Orders", "host": "Send", "adapter": "FILE", "address": "/two", "state": "Bound"}},
+		"send port group": {
+			"Away": {"application": "Orders", "ports": ["One"], "state": "Bound", "filter": [[{"property": "MessageType", "operator": "=", "value": "a"}]]},
+			"There": {"application": "Orders", "ports": ["Two"], "filter": [[{"property": "MessageType", "operator": "=", "value": "b"}]]}}}')`)
+	f.PublishFlow("a", "{}")
+	f.PublishFlow("b", "{}")
+	sqltest.Equal(f.Session, "NOT_ENLISTED One Away a, NOT_ENLISTED Two There b", `
+		select string_agg(concat_ws(' ', explanation, send_port, port_group, message_type), ', ' order by cause_id) from parley_flow.routing_failures`)
+}
+
+// A port for failed messages, which every application has, is no answer to why an order matched nothing.
+func TestPortForFailedMessagesIsNotNearToOthers(t *testing.T) {
+	t.Parallel()
+	f := sqltest.NewFlow(t)
+	f.Exec("select parley_flow.apply(parley_flow.export() #- '{send port,ERP,filter}')")
+	f.Exec(`select parley_flow.apply('{"send port": {"Errors": {"application": "Orders", "host": "Send", "adapter": "FILE", "address": "/e",
+		"filter": [[{"property": "ErrorReport.ErrorType", "operator": "exists"}]]}}}')`)
+	f.PublishFlow("urn:other#Root", "{}")
+	f.Exec("select parley_flow.unenlist('Big')")
+	f.PublishFlow("urn:other#Root", "{}")
+	sqltest.Equal(f.Session, "SEVERAL_PREDICATES Big, NO_SUBSCRIPTION", `
+		select string_agg(concat_ws(' ', explanation, send_port), ', ' order by cause_id) from parley_flow.routing_failures`)
+}
+
+// A warning of the pipeline about two charsets explains a missed value that is not ASCII, since others are the same in both.
+func TestRoutingFailureNamesACharsetThatWasDeclaredOtherwise(t *testing.T) {
+	t.Parallel()
+	f := sqltest.NewFlow(t)
+	f.Exec("select parley_flow.apply(parley_flow.export() #- '{send port,ERP,filter}')")
+	f.SendPort("City", "urn:c#City", `{"filter": [[{"property": "urn:p#Po", "operator": "=", "value": "K\u00f6ln"}]]}`)
+	for _, city := range []string{"KÃ¶ln", "Bonn"} {
+		f.Exec(`select parley_flow.publish('x', jsonb_build_object('urn:p#Po', $1::text), 'urn:c#City',
+			written => '{"urn:parley:pipeline#Warning": "the setting says windows-1252, the declaration UTF-8, which was taken"}')`, city)
+	}
+	f.Exec("select parley_flow.publish('x', '{\"urn:p#Po\": \"Düren\"}', 'urn:c#City')")
+	sqltest.Equal(f.Session, "ENCODING City KÃ¶ln, ONE_PREDICATE City Bonn", `
+		select string_agg(concat_ws(' ', explanation, send_port, sample ->> 'urn:p#Po'), ', ' order by cause_id) from parley_flow.routing_failures`)
+}
+
+// What a receive pipeline refuses has the number of its failures in the original, by which error ports of carried over applications ask.
+func TestRefusalsOfReceivePipelinesHaveTheOriginalsNumber(t *testing.T) {
+	t.Parallel()
+	f := sqltest.NewFlow(t)
+	sqltest.Equal(f.Session, "receive.charset receive.disassemble receive.empty receive.pipeline receive.record receive.too-large receive.validate", `
+		select string_agg(code, ' ' order by code collate "C") from parley_flow.failure_codes where original = '0xc0c01657'`)
+}
+
 // With failed-message routing what matches nothing is published with ErrorReport properties, and the original's code.
 func TestFailedMessagesAreRouted(t *testing.T) {
 	t.Parallel()

@@ -90,6 +90,8 @@ begin
       or parley_flow._p_satisfies(key ->> p.property, p.operator, p.operand, p.operands, p.type) as is_satisfied
   ) as s
   group by g.group_id, g.send_port_id, g.port_group
+  -- A port for failed messages is never near to a message that has not failed.
+  having key ? 'ErrorReport.ErrorType' or not bool_or(starts_with(p.property, 'ErrorReport.'))
   -- Of those that miss as little, one that asks for the type that the message has not.
   order by 4, bool_or(p.property = 'MessageType' and not key ? 'MessageType') desc, 5 desc, g.group_id
   limit 1;
@@ -101,7 +103,13 @@ comment on function parley_flow._p_near_misses(jsonb) is
 the most that were.
 Arguments: key, as _p_routing_key gives it.';
 
-create function parley_flow._p_bound_matching(promoted jsonb) returns text
+create type parley_flow._p_explanation as (
+  explanation text, send_port text, port_group text, missed jsonb
+);
+
+comment on type parley_flow._p_explanation is 'Why a message matched nothing.';
+
+create function parley_flow._p_bound_matching(promoted jsonb) returns parley_flow._p_explanation
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
@@ -109,11 +117,21 @@ declare
   v_port record;
 begin
   for v_port in
-    select s.name, d.settings -> 'filter' as filter
-    from parley_flow._p_send_port as s
-    join parley_flow._p_definition as d on d.kind = 'send port' and d.name = s.name
-    where s.state = 'Bound' and jsonb_typeof(d.settings -> 'filter') = 'array'
-    order by s.send_port_id
+    select f.name, f.port_group, f.filter
+    from (
+      select s.send_port_id, s.name, null::text as port_group, d.settings -> 'filter' as filter
+      from parley_flow._p_send_port as s
+      join parley_flow._p_definition as d on d.kind = 'send port' and d.name = s.name
+      where s.state = 'Bound'
+      union all
+      select s.send_port_id, s.name, g.name, d.settings -> 'filter'
+      from parley_flow._p_port_group as g
+      join parley_flow._p_definition as d on d.kind = 'send port group' and d.name = g.name
+      join parley_flow._p_send_port as s on s.name = any (g.send_ports)
+      where 'Bound' in (s.state, g.state)
+    ) as f
+    where jsonb_typeof(f.filter) = 'array'
+    order by f.send_port_id, f.port_group nulls first
     limit 200
   loop
     if exists (
@@ -136,7 +154,7 @@ begin
         )
       )
     ) then
-      return v_port.name;
+      return row('NOT_ENLISTED', v_port.name, v_port.port_group, null)::parley_flow._p_explanation;
     end if;
   end loop;
   return null;
@@ -144,25 +162,18 @@ end
 $$;
 
 comment on function parley_flow._p_bound_matching(jsonb) is
-'Gives a send port that would get a message with these promoted properties, if it were enlisted; null: none.';
-
-create type parley_flow._p_explanation as (
-  explanation text, send_port text, port_group text, missed jsonb
-);
-
-comment on type parley_flow._p_explanation is 'Why a message matched nothing.';
+'Gives a send port that would get a message with these promoted properties, if it were enlisted, or its group, by whose
+filter it would; null: none.';
 
 create function parley_flow._p_explain(draft parley_flow._p_draft) returns parley_flow._p_explanation
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_explanation parley_flow._p_explanation;
+  v_explanation parley_flow._p_explanation := parley_flow._p_bound_matching(draft.promoted);
   v_near record;
 begin
-  v_explanation.send_port := parley_flow._p_bound_matching(draft.promoted);
-  if v_explanation.send_port is not null then
-    v_explanation.explanation := 'NOT_ENLISTED';
+  if v_explanation.explanation is not null then
     return v_explanation;
   end if;
   select s.name, n.port_group, n.missed, n.misses into v_near
@@ -173,7 +184,12 @@ begin
   v_explanation.missed := v_near.missed;
   v_explanation.explanation := case
     when v_near.name is null then 'NO_SUBSCRIPTION'
-    when draft.written ->> 'CharsetDeclared' <> draft.written ->> 'CharsetFound' then 'ENCODING'
+    when draft.written ? 'urn:parley:pipeline#Warning' and exists (
+      -- Text that is ASCII is the same in each charset.
+      select
+      from jsonb_array_elements(v_near.missed) as p (predicate)
+      where draft.promoted ->> (p.predicate ->> 'property') ~ '[^\x01-\x7f]'
+    ) then 'ENCODING'
     when draft.message_type is null and v_near.missed @> '[{"property": "MessageType"}]' then 'UNTYPED'
     when v_near.misses = 1 then 'ONE_PREDICATE'
     else 'SEVERAL_PREDICATES'
@@ -183,9 +199,9 @@ end
 $$;
 
 comment on function parley_flow._p_explain(parley_flow._p_draft) is
-'Finds out why a message matched nothing: a send port that would get it is not enlisted; there is no subscription; its
-charset was declared otherwise than it is; it has no type, because its pipeline passes it through; one predicate, or
-several, of the nearest subscription were not satisfied.';
+'Finds out why a message matched nothing: a send port that would get it is not enlisted; there is no subscription; two
+charsets were declared for it, and a value that was missed is not ASCII; it has no type, because its pipeline passes it
+through; one predicate, or several, of the nearest subscription were not satisfied.';
 
 create function parley_flow._p_record_routing_failure(
   draft parley_flow._p_draft, origin parley_flow._p_origin, failures integer

@@ -213,14 +213,25 @@ create view parley_flow.routing_failures as
 select f.cause_id, f.receive_port, f.location, f.message_type, f.explanation, f.send_port, f.port_group, f.missed,
   f.failures, f.first_at, f.last_at, f.sample_message_id, f.sample,
   case f.explanation
-    when 'NO_SUBSCRIPTION' then 'No send port is enlisted at all: define one with a filter, or enlist one.'
-    when 'NOT_ENLISTED' then format('Send port "%s" would get it, and is not enlisted: start it.', f.send_port)
+    when 'NO_SUBSCRIPTION' then
+      'No send port that is enlisted asks for messages like this one: define one with a filter, or enlist one.'
+    when 'NOT_ENLISTED' then case
+      when f.port_group is null
+        then format('Send port "%s" would get it, and is not enlisted: start it.', f.send_port)
+      else format(
+        'Send port "%s" would get it by send port group "%s", and one of both is not enlisted: start it.', f.send_port,
+        f.port_group
+      )
+    end
     when 'UNTYPED' then format(
       'Send port "%s" asks for a type, and the message has none, because its pipeline passes it through: give the '
         || 'location a pipeline that takes messages apart.', f.send_port
     )
-    when 'ENCODING' then 'The charset that was declared is not that of the message, so that it was not understood: '
-      || 'set the charset of the location, or have the sender declare it.'
+    when 'ENCODING' then format(
+      'Two charsets were declared for the message, and it was read in one of them. Send port "%s" was nearest; not '
+        || 'satisfied were: %s. Set the charset of the location, or have the sender declare the one that it uses.',
+      f.send_port, f.missed
+    )
     when 'ONE_PREDICATE' then format(
       'Send port "%s" was nearest, and one predicate was not satisfied: %s. Change its filter, or find out why the '
         || 'message has another value.', f.send_port, f.missed
