@@ -164,7 +164,7 @@ func TestRoutingFailureNamesACharsetThatWasDeclaredOtherwise(t *testing.T) {
 		select string_agg(concat_ws(' ', explanation, send_port, sample ->> 'urn:p#Po'), ', ' order by cause_id) from parley_flow.routing_failures`)
 }
 
-// What a receive pipeline refuses has the number of its failures in the original, by which error ports of carried over applications ask.
+// Error ports of applications that were carried over ask for one number, which all refusals of a receive pipeline have.
 func TestRefusalsOfReceivePipelinesHaveTheOriginalsNumber(t *testing.T) {
 	t.Parallel()
 	f := sqltest.NewFlow(t)

@@ -185,10 +185,11 @@ begin
   v_explanation.explanation := case
     when v_near.name is null then 'NO_SUBSCRIPTION'
     when draft.written ? 'urn:parley:pipeline#Warning' and exists (
-      -- Text that is ASCII is the same in each charset.
+      -- Text that is ASCII, which has a byte for each character, is the same in each charset.
       select
       from jsonb_array_elements(v_near.missed) as p (predicate)
-      where draft.promoted ->> (p.predicate ->> 'property') ~ '[^\x01-\x7f]'
+      cross join lateral (select draft.promoted ->> (p.predicate ->> 'property')) as v (value)
+      where octet_length(convert_to(v.value, 'UTF8')) > length(v.value)
     ) then 'ENCODING'
     when draft.message_type is null and v_near.missed @> '[{"property": "MessageType"}]' then 'UNTYPED'
     when v_near.misses = 1 then 'ONE_PREDICATE'
