@@ -27,6 +27,8 @@ type Settings struct {
 	Namespace string // of the root
 	Recover   interchange.Recovery
 	Opened    func(*text.Source) // once, before the first line
+	// HeaderRead gets the header line with its end, once; nil where it is very long.
+	HeaderRead func(line []byte)
 }
 
 func (s Settings) orDefault() Settings {
@@ -92,6 +94,9 @@ func Read(ctx context.Context, body io.Reader, settings Settings, sink interchan
 	r.summary.Disagreement = source.Disagreement
 	if err := r.header(); err != nil {
 		return r.summary, err
+	}
+	if settings.HeaderRead != nil {
+		settings.HeaderRead(bytes.Clone(r.lines.between(0, r.csv.InputOffset())))
 	}
 	err = r.rows(ctx)
 	if err != nil && r.out != nil {

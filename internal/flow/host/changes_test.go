@@ -102,6 +102,24 @@ func TestResubmittedMessagesGoThroughThePipeline(t *testing.T) {
 	e.untilEmpty()
 }
 
+// A resubmitted body of which the pipeline makes no message is suspended: it does not vanish.
+func TestResubmittedBodyWithoutMessagesIsSuspended(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t)
+	e.apply(`{"pipeline": {"Csv": {"application": "Orders", "direction": "receive", "stages": {"disassemble": [
+			{"component": "csv-disassembler", "settings": {"split": true}}]}}},
+		"receive location": {"Source": {"receive_port": "In", "host": "Receive", "adapter": "FAKE", "address": "source", "pipeline": "Csv"}}}`)
+	e.serve()
+	if _, err := e.intake("Source").Take(t.Context(), []adapter.Input{{Body: []byte("a,a\n1,2\n")}}); err != nil {
+		t.Fatal(err)
+	}
+	sqltest.Equal(e.Session, 1, "select count(parley_flow.resubmit(suspension_id, 'a,b'))::integer from parley_flow.suspended")
+	parleytest.Until(t, "it is suspended again", func() bool {
+		return sqltest.Value[bool](e.Session, `select exists (select from parley_flow.suspended where attempts = 1 and code = 'receive.disassemble'
+			and error like '%no message%')`)
+	})
+}
+
 // Under pressure, and where a person has asked for it, intake is delayed and receivers are told; sending goes on.
 func TestIntakeIsThrottled(t *testing.T) {
 	t.Parallel()

@@ -47,6 +47,9 @@ func (ps *ports) resubmit(l *lease) {
 	})
 }
 
+// errNoMessage keeps a message from vanishing.
+var errNoMessage = errors.New("the pipeline made no message of the body; resubmit one that has a message")
+
 // resubmitOne puts a message through the pipeline, and publishes what comes of it in its place. A message that fails again is suspended.
 func (h *Host) resubmitOne(ctx context.Context, l *lease, c *flowstore.Claimed) error {
 	in, err := h.intakeOf(c.Location)
@@ -63,6 +66,9 @@ func (h *Host) resubmitOne(ctx context.Context, l *lease, c *flowstore.Claimed) 
 	p.lease, p.item = l.number, c.Item
 	if err := t.process(ctx); err != nil {
 		return err
+	}
+	if p.failure == nil && p.interchange == 0 && len(p.drafts) == 0 {
+		p.failure = &adapter.Failure{Code: "receive.disassemble", Err: errNoMessage, Permanent: true}
 	}
 	if p.failure == nil {
 		if t.tx == nil {

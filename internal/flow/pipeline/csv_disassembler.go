@@ -87,6 +87,7 @@ func (d *csvDisassembler) refuses(ctx context.Context, head []byte, isWhole bool
 // disassemble implements [disassembler].
 func (d *csvDisassembler) disassemble(ctx context.Context, body io.Reader, run *running) error {
 	run.kind, run.contentType, run.isText, run.recovers = d.kind, xmlType, true, d.settings.Recover != interchange.Nothing
+	run.isConverted = true
 	if d.settings.AsJSON {
 		run.contentType, run.isJSON = jsonType, true
 		if run.kind == "" {
@@ -95,6 +96,7 @@ func (d *csvDisassembler) disassemble(ctx context.Context, body io.Reader, run *
 	}
 	settings := d.settings
 	settings.Charset, settings.Opened = run.charsetOf(d.settings.Charset), run.opened
+	settings.HeaderRead = func(line []byte) { run.prefix = line }
 	_, err := csvfile.Read(ctx, body, settings, run)
 	return err
 }

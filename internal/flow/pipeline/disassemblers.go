@@ -92,8 +92,8 @@ func recovery(isRecoverable bool) interchange.Recovery {
 
 // charsetOf is that of the setting, or that of the source.
 func (r *running) charsetOf(setting string) string {
-	if setting == "" {
-		return r.source.Charset
+	if setting == "" || r.isPart && r.source.Charset != "" {
+		return r.source.Charset // that of a part is no more that of the input
 	}
 	if r.source.Charset != "" {
 		said, err := text.Lookup(r.source.Charset)

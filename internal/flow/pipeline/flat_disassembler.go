@@ -86,6 +86,7 @@ func (d *flatDisassembler) charset(source Source) string {
 // disassemble implements [disassembler].
 func (d *flatDisassembler) disassemble(ctx context.Context, body io.Reader, run *running) error {
 	run.kind, run.contentType, run.recovers = d.schema.MessageType(), xmlType, d.settings.Recover != interchange.Nothing
+	run.isConverted = true
 	settings := d.settings
 	settings.Charset, settings.Opened = run.charsetOf(d.settings.Charset), run.opened
 	if d.preservesFront {

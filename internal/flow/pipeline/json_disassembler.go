@@ -75,6 +75,9 @@ func (d *jsonDisassembler) disassemble(ctx context.Context, body io.Reader, run 
 	}
 	settings := d.settings
 	settings.Type, settings.Charset, settings.Opened = run.kind, run.charsetOf(d.settings.Charset), run.opened
+	if run.isPart {
+		settings.Path = "" // it is what stood in the array
+	}
 	_, err := jsonbody.Split(ctx, body, settings, run)
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 	"sync"
 )
@@ -47,7 +48,17 @@ func CompileReceive(definition Definition, types *Types, overrides json.RawMessa
 // Run puts an input through the pipeline. An [adapter.Failure] says that the whole input has failed: what the sink got is discarded. Any
 // other error is one of the sink, of ctx or of the reading of the source.
 func (r *Receive) Run(ctx context.Context, source Source, sink Sink) error {
-	run := &running{pipe: r, source: source, sink: sink, written: source.Written, charset: source.Charset}
+	pipe := r
+	stage, isPart := source.Written[StageProperty].(string)
+	if isPart {
+		source.Written = maps.Clone(source.Written)
+		delete(source.Written, StageProperty)
+		var err error
+		if pipe, err = r.from(stage, source.ContentType); err != nil {
+			return failed(codePipeline, "", err)
+		}
+	}
+	run := &running{pipe: pipe, source: source, sink: sink, written: source.Written, charset: source.Charset, isPart: isPart}
 	defer run.close()
 	err := run.all(ctx)
 	switch {
@@ -61,6 +72,25 @@ func (r *Receive) Run(ctx context.Context, source Source, sink Sink) error {
 		return failed(codeOf(err, codePipeline), "", err)
 	}
 	return nil
+}
+
+// from gives the pipeline as a part of an input is put through it that the stages before have made. Behind the stage disassemble it is a
+// message of XML or JSON, which is typed and promoted again.
+func (r *Receive) from(stage, contentType string) (*Receive, error) {
+	rest := &Receive{types: r.types, disassemblers: r.disassemblers, validators: r.validators}
+	if stage != stageValidate {
+		return rest, nil
+	}
+	name := "XMLReceive"
+	if contentType == jsonType {
+		name = "JSONReceive"
+	}
+	parts, problems := compile(BuiltIn()[name], directionReceive, r.types, nil, nil, nil)
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	rest.disassemblers = parts[stageDisassemble]
+	return rest, nil
 }
 
 // all opens the input and gives it to its disassembler.

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,8 @@ func (r *running) Bad(bad interchange.Bad) error {
 	r.bad++
 	if bad.Raw != nil {
 		m.Charset = text.UTF8.Name
-		r.sinkErr = r.sink.Bad(m, bad.Raw, failure)
+		m.Written = with(m.Written, StageProperty, stageDisassemble)
+		r.sinkErr = r.sink.Bad(m, slices.Concat(r.prefix, bad.Raw), failure)
 		return r.sinkErr
 	}
 	return r.long(m, bad.From, bad.To, failure)
@@ -74,7 +76,7 @@ func (r *running) long(m Message, from, to int64, failure error) error {
 		if to > from {
 			body = io.LimitReader(body, to-from)
 		}
-		_, err = io.Copy(w, body)
+		_, err = io.Copy(w, io.MultiReader(bytes.NewReader(r.prefix), body))
 	}
 	err = errors.Join(err, closeBody())
 	switch {
@@ -84,6 +86,7 @@ func (r *running) long(m Message, from, to int64, failure error) error {
 		r.sinkErr = err // of the source or the sink: it says nothing of the input
 		return err
 	}
+	m.Written = with(m.Written, StageProperty, stageDisassemble)
 	r.sinkErr = r.sink.Bad(m, nil, failure)
 	return r.sinkErr
 }

@@ -143,7 +143,7 @@ func TestAnInputThatCannotBeReadAgainIsNoFailure(t *testing.T) {
 	}
 }
 
-func TestBadLinesOfCSVAreSuspendedAsTheyStand(t *testing.T) {
+func TestBadLinesOfCSVAreSuspendedBehindTheHeaderLine(t *testing.T) {
 	t.Parallel()
 	p := receive(t, `{"disassemble": [{"component": "csv-disassembler", "settings": {"as": "json", "split": true, "recoverable": true,
 		"type": "order", "charset": "windows-1252", "delimiter": ";"}}]}`)
@@ -154,11 +154,11 @@ func TestBadLinesOfCSVAreSuspendedAsTheyStand(t *testing.T) {
 	if m := c.good[1]; m.Number != 3 || m.Type != "order" || m.ContentType != "application/json" || m.Promoted["urn:p#Id"] != "3" {
 		t.Errorf("the message is %+v", m.Message)
 	}
-	f := requireBadFault(t, c, 0, "2;bé;c\n", "receive.record", "2 values")
+	f := requireBadFault(t, c, 0, "id;name\n2;bé;c\n", "receive.record", "2 values")
 	if f.Place.Line != 3 || c.bad[0].Charset != "utf-8" {
 		t.Errorf("the fault is %+v", f)
 	}
-	requireBad(t, c, 1, "4;\"x\" y\n5;z\n", "receive.disassemble", "quote") // nothing says where the next line begins
+	requireBad(t, c, 1, "id;name\n4;\"x\" y\n5;z\n", "receive.disassemble", "quote") // nothing says where the next line begins
 }
 
 func TestMessagesOfJSONAreHeldAgainstTheirSchema(t *testing.T) {

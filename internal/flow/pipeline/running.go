@@ -17,6 +17,10 @@ const (
 	Space           = "urn:parley:pipeline"
 	WarningProperty = Space + "#Warning" // what was odd about the input and was taken, such as two charsets
 	HeaderProperty  = Space + "#Header"  // the header of a flat file, as XML
+
+	// StageProperty says from which stage on a part of an input that was bad is run, when it is resubmitted. It is what the stages before it
+	// have made. A whole input that failed has no such property, and is run from the beginning.
+	StageProperty = Space + "#Stage"
 )
 
 // running is one input on its way. It is the sink of the parsers, and gives what they find to the sink of the host.
@@ -37,9 +41,12 @@ type running struct {
 	isOpaque    bool           // bodies are not read: they are typed by nobody
 	isJSON      bool
 	isWatched   bool // the parser of the body shows its tokens
+	isConverted bool // messages have another form than the input
+	isPart      bool // the input is a part of another one, which is resubmitted
 	recovers    bool
 	isText      bool // places of bad parts count the bytes of the text in UTF-8, and not those of the body
 	documents   []string
+	prefix      []byte // without which a bad part of the input cannot be read, such as the header line of CSV
 
 	last      int64 // the number that was given out last
 	good, bad int64
@@ -220,6 +227,7 @@ func (r *running) end(kind string) error {
 			return failure
 		}
 		r.bad++
+		result.Written = with(result.Written, StageProperty, r.stageOfMessage())
 		r.sinkErr = r.sink.Bad(result, nil, failure)
 		return r.sinkErr
 	}
@@ -228,6 +236,15 @@ func (r *running) end(kind string) error {
 	r.sinkErr = r.sink.End(result)
 	r.releaseRun()
 	return r.sinkErr
+}
+
+// stageOfMessage gives the stage from which on a message that is not valid is run again: where its form is not that of the input, the
+// disassembler could not read it.
+func (r *running) stageOfMessage() string {
+	if r.isConverted {
+		return stageValidate
+	}
+	return stageDisassemble
 }
 
 // finish ends the taps of a message, and gives why it is not valid, and whether the others go on.
