@@ -76,7 +76,7 @@ func (d *jsonDisassembler) disassemble(ctx context.Context, body io.Reader, run 
 	settings := d.settings
 	settings.Type, settings.Charset, settings.Opened = run.kind, run.charsetOf(d.settings.Charset), run.opened
 	if run.isPart {
-		settings.Path = "" // it is what stood in the array
+		settings.Path = "" // a part stood in the array, and has none itself
 	}
 	_, err := jsonbody.Split(ctx, body, settings, run)
 	return err
