@@ -68,15 +68,10 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if port.on_failure = 'stop' then
-    perform parley_flow._p_wait_for_head(host, held, lease_id, behind, null);
-    perform parley_flow._p_stop_for(port, failure);
-    update parley_flow._p_held_key as k
-    set attempts = 0
-    where k.send_port_id = held.send_port_id and k.order_key = held.order_key;
-    return 'STOPPED';
-  end if;
   perform parley_flow._p_wait_for_head(host, held, lease_id, behind, null);
+  if port.on_failure = 'stop' then
+    perform parley_flow._p_stop_for(port, failure);
+  end if;
   perform parley_store.suspend_lane(host.system, held.lane, reason => 'its head waits for an operator');
   update parley_flow._p_held_key as k
   set is_waiting = true
@@ -90,7 +85,7 @@ begin
     'order_key', parley_flow._p_shown_key(port.name, held.order_key)
   ));
   perform parley_flow._p_count(host.name, array['documents_suspended'], array[1]);
-  return 'HELD';
+  return case when port.on_failure = 'stop' then 'STOPPED' else 'HELD' end;
 end
 $$;
 
@@ -98,7 +93,8 @@ comment on function parley_flow._p_give_up_head(
   parley_flow._p_host, parley_flow._p_send_port, parley_flow._p_held_key, bigint, parley_store.claimed_item[],
   parley_flow._p_failure
 ) is
-'Has the key of a head that failed for good wait for an operator, or stops the port; gives HELD or STOPPED.';
+'Has the key of a head that failed for good wait for an operator, who finds the head suspended, and stops the port where
+its policy says so; gives HELD or STOPPED.';
 
 create function parley_flow._p_fail_head(
   host parley_flow._p_host, port parley_flow._p_send_port, lease_id bigint, behind parley_store.claimed_item[],

@@ -72,6 +72,30 @@ func TestFailingHeadHoldsUpItsKeyOnly(t *testing.T) {
 	sqltest.Equal(f.Session, 0, "select count(*)::integer from parley_flow._p_held_key")
 }
 
+// The head for which a port stopped is terminated alone, with a key or without; what is behind it goes when the port is started.
+func TestTerminatingTheHeadForWhichAPortStopped(t *testing.T) {
+	t.Parallel()
+	for name, key := range map[string]string{"keyed": `"order_key": "urn:p#Key", `, "whole": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := sqltest.NewFlow(t)
+			ordered(f, `{"ordered": true, `+key+`"retry_policy": "never", "on_failure": "stop"}`)
+			first, second := publishKey(f, "a"), publishKey(f, "a")
+			for _, m := range f.Tx.ClaimFlow("Send") {
+				if m.Message == first {
+					f.Tx.RetryFlow("Send", m)
+				}
+			}
+			sqltest.Equal(f.Session, 1, "select parley_flow.terminate_suspended('{\"send_port\": \"Line\"}')")
+			f.Exec("select parley_flow.start('Line')")
+			got := f.Tx.ClaimFlow("Send")
+			if len(got) != 1 || got[0].Message != second {
+				t.Errorf("claimed %+v, want %d", got, second)
+			}
+		})
+	}
+}
+
 // When the retries of a head are over, its policy says what becomes of its order.
 func TestPoliciesOfAHeadThatFailed(t *testing.T) {
 	t.Parallel()
@@ -99,6 +123,20 @@ func TestPoliciesOfAHeadThatFailed(t *testing.T) {
 			case "stop":
 				sqltest.Equal(f.Session, "Stopped", "select state from parley_flow.send_ports where name = 'Line'")
 				publishKey(f, "c")
+				if got := f.Tx.ClaimFlow("Send"); len(got) != 0 {
+					t.Errorf("claimed %+v of a port that is stopped", got)
+				}
+				// The head is suspended, so that an operator can mend or terminate it; the other keys go on with the port.
+				sqltest.Equal(f.Session, true, "select holds_up_order from parley_flow.suspended where message_id = $1", first)
+				f.Exec("select parley_flow.start('Line')")
+				for _, m := range f.Tx.ClaimFlow("Send") {
+					if m.Key != "c" {
+						t.Errorf("claimed %+v of a key that waits", m)
+					}
+					f.Tx.CompleteFlow("Send", m)
+				}
+				f.Exec("select parley_flow.stop('Line')")
+				sqltest.Equal(f.Session, 1, "select parley_flow.resume_suspended('{\"order_key\": \"a\"}')")
 				if got := f.Tx.ClaimFlow("Send"); len(got) != 0 {
 					t.Errorf("claimed %+v of a port that is stopped", got)
 				}
