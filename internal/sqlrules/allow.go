@@ -251,6 +251,7 @@ var withinReach = map[string]string{
 	"parley_flow._p_location_rows(parley.caller)":                                                            asksTheCaller,
 	"parley_flow._p_quotas(parley.caller)":                                                                   asksTheCaller,
 	"parley_flow._p_reached(text,text,parley.caller)":                                                        asksTheRight,
+	"parley_flow._p_try_again(text,text,parley.caller)":                                                      asksTheRight,
 	"parley_flow._p_read_body(text,bigint,bigint,integer,integer,parley.caller)":                             asksTheRight,
 	"parley_flow._p_receive(text,text,bytea[],jsonb[],text[],jsonb[],integer[],text[],jsonb[],bigint[],jsonb[]," +
 		"text[],text[],bigint,integer[],bigint[],bigint,bigint,bigint,parley.caller)": asksTheRight,

@@ -24,6 +24,30 @@ type Permission struct {
 	Secrets []string // references, env:NAME, file:/path, command:/path; * at the end stands for anything
 }
 
+// Check returns an error for each entry that permits nothing because of how it is written.
+func (p Permission) Check() error {
+	var faults []error
+	for _, folder := range p.Folders {
+		if !filepath.IsAbs(folder) {
+			full, _ := filepath.Abs(folder)
+			faults = append(faults, fmt.Errorf("--allow-folder %q is no full path; give it whole, such as %s", folder, full))
+		}
+	}
+	for flag, addresses := range map[string][]string{"--allow-listen": p.Listen, "--allow-connect": p.Connect} {
+		for _, address := range addresses {
+			if _, _, err := net.SplitHostPort(address); err != nil {
+				faults = append(faults, fmt.Errorf("%s %q is no host:port; give both, such as '%s:*'", flag, address, address))
+			}
+		}
+	}
+	for _, secret := range p.Secrets {
+		if kind, _, _ := strings.Cut(secret, ":"); kind != "env" && kind != "file" && kind != "command" {
+			faults = append(faults, fmt.Errorf("--allow-secret %q is no reference; begin with env:, file:/ or command:/, such as env:%s", secret, secret))
+		}
+	}
+	return errors.Join(faults...)
+}
+
 // CheckListen returns an error unless a port may be opened at address, host:port.
 func (p Permission) CheckListen(address string) error {
 	host, port, err := net.SplitHostPort(address)

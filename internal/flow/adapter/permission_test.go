@@ -2,6 +2,7 @@ package adapter_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/parley-broker/parley/internal/flow/adapter"
@@ -47,5 +48,27 @@ func TestDefinitionsReachOnlyThePermitted(t *testing.T) {
 				t.Errorf("the check gave %v, permitted should be %v", err, c.permitted)
 			}
 		})
+	}
+}
+
+// An entry that could never permit anything is refused when the node starts, and not passed over.
+func TestPermissionsThatPermitNothingAreRefused(t *testing.T) {
+	t.Parallel()
+	good := adapter.Permission{
+		Folders: []string{"/data"}, Listen: []string{"*:8080"}, Connect: []string{"*:443", "[::1]:*"},
+		Secrets: []string{"env:A_*", "file:/etc/a", "command:/bin/a"},
+	}
+	if err := good.Check(); err != nil {
+		t.Error(err)
+	}
+	for want, p := range map[string]adapter.Permission{
+		"--allow-folder \"data\" is no full path":         {Folders: []string{"/a", "data"}},
+		"--allow-listen \"8080\" is no host:port":         {Listen: []string{"8080"}},
+		"--allow-connect \"erp.example\" is no host:port": {Connect: []string{"erp.example"}},
+		"such as env:KEY": {Secrets: []string{"KEY"}},
+	} {
+		if err := p.Check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v gives %v", p, err)
+		}
 	}
 }

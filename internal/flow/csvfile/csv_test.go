@@ -2,6 +2,7 @@ package csvfile_test
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -230,4 +231,29 @@ func TestNamesOfColumnsBecomeNamesOfElementsAndComeBack(t *testing.T) {
 			t.Errorf("%q comes back as %q, %v", column, out.String(), err)
 		}
 	}
+}
+
+// A line that has more values than the header line is most often one of another delimiter, and the remedy says which.
+func TestRemedyNamesTheDelimiterOfTheFile(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string]string{
+		"a;b\n1;2,5\n":   `set the delimiter: the header line is one name with ";" in it`,
+		"a\tb\n1\t2,5\n": `set the delimiter: the header line is one name with a tab ("\t") in it`,
+		"a\n1,2\n":       "add the missing values",
+		"a;b,c\n1\n":     "add the missing values",
+	} {
+		_, _, err := read(t, file, csvfile.Settings{})
+		if err == nil || !strings.Contains(remedyOf(t, err), want) {
+			t.Errorf("%q gives %v", file, err)
+		}
+	}
+}
+
+func remedyOf(t *testing.T, err error) string {
+	t.Helper()
+	f, ok := errors.AsType[*fault.Fault](err)
+	if !ok {
+		t.Fatalf("%v has no remedy", err)
+	}
+	return f.Remedy
 }

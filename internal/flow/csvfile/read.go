@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/parley-broker/parley/internal/flow/fault"
 	"github.com/parley-broker/parley/internal/flow/interchange"
@@ -305,6 +306,19 @@ func (r *reader) appendRow(to []byte, row []string) ([]byte, error) {
 // errUnreadable marks quotes that do not match: where the next line begins is not certain.
 var errUnreadable = errors.New("quotes do not match")
 
+// likelyDelimiter names the delimiter of a header line that has another one than was set; "" where nothing shows that.
+func likelyDelimiter(columns []string) string {
+	if len(columns) != 1 {
+		return ""
+	}
+	for _, other := range []struct{ character, name string }{{";", `";"`}, {"\t", `a tab ("\t")`}, {"|", `"|"`}, {",", `","`}} {
+		if strings.Contains(columns[0], other.character) {
+			return other.name
+		}
+	}
+	return ""
+}
+
 // explain gives an error of encoding/csv, in a line that begins at a byte of the text, its place and remedy.
 func (r *reader) explain(err error, from int64) error {
 	parse, ok := errors.AsType[*csv.ParseError](err)
@@ -320,6 +334,9 @@ func (r *reader) explain(err error, from int64) error {
 		f.Message = "the line has another number of values than the header line"
 		f.Expected = fmt.Sprintf("%d values", len(r.summary.Columns))
 		f.Remedy = "add the missing values, or put quotes around a value that contains the delimiter"
+		if other := likelyDelimiter(r.summary.Columns); other != "" {
+			f.Remedy = "set the delimiter: the header line is one name with " + other + " in it; or write as many values as it has names"
+		}
 	default:
 		f.Message, f.Err = "a quote within a value, or one that is not closed", errUnreadable
 		f.Remedy = `put quotes around the whole value and write "" for a quote in it`

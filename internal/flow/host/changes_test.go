@@ -1,6 +1,8 @@
 package host_test
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +46,34 @@ func TestDefinitionsAreUsedHot(t *testing.T) {
 	})
 	e.Exec("select parley_flow.enable('Source')")
 	e.take("again")
+}
+
+// Messages that could not be sent by a definition go by the one that mends it, at once and not when they are due.
+func TestMendedPortIsTriedAtOnce(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t)
+	e.apply(`{"retry policy": {"late": {"count": 3, "interval": "1 hour"}}}`)
+	e.port("Out", `{"retry_policy": "late"}`)
+	e.mu.Lock()
+	e.send1["Out"] = func(_ context.Context, messages []*adapter.Message) []adapter.Delivery {
+		failed := make([]adapter.Delivery, len(messages))
+		for i := range messages {
+			failed[i] = adapter.Delivery{Err: &adapter.Failure{Code: "send.unreachable", Err: errors.New("no route"), Unreachable: true}}
+		}
+		return failed
+	}
+	e.mu.Unlock()
+	e.serve()
+	e.take("1", "2", "3")
+	parleytest.Until(t, "the port waits", func() bool {
+		return sqltest.Value[bool](e.Session, "select coalesce(next_attempt_at > now(), false) from parley_flow.send_ports where name = 'Out'")
+	})
+	e.mu.Lock()
+	delete(e.send1, "Out")
+	e.mu.Unlock()
+	e.port("Out", `{"retry_policy": "late", "batch": 7}`)
+	e.untilSent(3)
+	e.untilEmpty()
 }
 
 // A location that cannot work is reported, and tried again.

@@ -76,12 +76,13 @@ func newPorts(h *Host) *ports {
 // use makes the senders of a configuration, and closes those that it has no more.
 func (ps *ports) use(c *configuration) {
 	retired := []*outlet{}
+	var renewed []string
 	for _, name := range names(c.SendPorts) {
 		wanted := c.SendPorts[name]
 		fingerprint := c.fingerprint(wanted, wanted.Pipeline)
 		ps.mu.Lock()
-		p := ps.byName[name]
-		if p == nil {
+		p, wasKnown := ps.byName[name]
+		if !wasKnown {
 			p = &port{name: name}
 			ps.byName[name] = p
 		}
@@ -102,6 +103,9 @@ func (ps *ports) use(c *configuration) {
 		}
 		if made != nil {
 			made.fingerprint = fingerprint
+			if wasKnown {
+				renewed = append(renewed, name)
+			}
 		}
 		ps.mu.Lock()
 		retired = append(retired, ps.replace(p, made)...)
@@ -119,6 +123,7 @@ func (ps *ports) use(c *configuration) {
 	}
 	ps.mu.Unlock()
 	ps.close(retired)
+	ps.tryAgain(renewed)
 	ps.room.send()
 }
 

@@ -29,3 +29,15 @@ func (ps *ports) reached(p *port) {
 		ps.host.logger.Warn("that a destination is there again could not be recorded", "send_port", p.name, "error", err)
 	}
 }
+
+// tryAgain has what waits for its next attempt at ports tried at once: their definitions were mended, and this node uses them now.
+func (ps *ports) tryAgain(names []string) {
+	for _, name := range names {
+		ctx, cancel := context.WithTimeout(context.Background(), statementTimeout)
+		err := flowstore.TryAgain(ctx, ps.host.pool, ps.host.name, name)
+		cancel()
+		if err != nil {
+			ps.host.logger.Warn("what waits for the port is tried at its time only", "send_port", name, "error", err)
+		}
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/parley-broker/parley/internal/backoff"
 	"github.com/parley-broker/parley/internal/flow/adapter"
 	"github.com/parley-broker/parley/internal/flow/adapters"
+	"github.com/parley-broker/parley/internal/pgdb"
 	flowstore "github.com/parley-broker/parley/internal/store/flow"
 )
 
@@ -64,6 +65,9 @@ func New(config Config) (*Server, error) {
 	if config.Pool == nil {
 		return nil, errors.New("flow: Pool is missing")
 	}
+	if err := config.Permission.Check(); err != nil {
+		return nil, err
+	}
 	if config.Node == "" {
 		name, err := os.Hostname()
 		if err != nil {
@@ -98,6 +102,9 @@ func (s *Server) Prepare(ctx context.Context) error {
 		}
 	}
 	_, err := flowstore.ConfigurationVersion(ctx, s.config.Pool)
+	if pgdb.SQLState(err) == "3F000" {
+		return errors.New("prepare integration: schema parley_flow is not installed: run parley install with the same --dsn")
+	}
 	if err != nil {
 		return fmt.Errorf("prepare integration: %w", err)
 	}

@@ -36,8 +36,9 @@ type stateVerb struct {
 var stateVerbs = []stateVerb{
 	{
 		"start", "NAME", "Have a send port send what waits for it",
-		`Have a send port send what waits for it, in its order, and enlist it if it is not. Or, with --group, a send port group.`,
-		"is started", "was started before", true,
+		`Have a send port send what waits for it, in its order, and enlist it if it is not. Messages that wait for their next attempt are
+tried at once, also where the port was started before. Or, with --group, a send port group.`,
+		"is started", "was started before; what waits for its next attempt is tried now", true,
 	},
 	{
 		"stop", "NAME", "Have a send port send nothing more, and messages wait",

@@ -118,6 +118,13 @@ func Reached(ctx context.Context, db pgdb.DB, host, port string) error {
 	return err
 }
 
+// TryAgain has what waits for its next attempt at a port tried at once.
+func TryAgain(ctx context.Context, db pgdb.DB, host, port string) error {
+	_, err := one[bool](ctx, db, "have "+port+" tried again",
+		"select parley_flow._p_try_again(host => $1::text, send_port => $2::text)", host, port)
+	return err
+}
+
 // Chunk is a piece of a body; Chunks and Bytes are those of the whole.
 type Chunk struct {
 	Number int

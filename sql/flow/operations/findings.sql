@@ -8,7 +8,7 @@ from (values
     'The role of a host is gone: nobody but an owner may serve it.'),
   ('flow-property-values', 'CONFIGURATION', 'WARNING', '0', 'Filters name a property that no message type promotes.'),
   ('flow-no-node', 'RUNTIME', 'ERROR', '1 minute', 'A host has ports or locations, and no node serves it.'),
-  ('flow-location', 'RUNTIME', 'ERROR', '1 minute', 'The source of a receive location cannot be reached.'),
+  ('flow-location', 'RUNTIME', 'ERROR', '2 seconds', 'The source of a receive location cannot be reached.'),
   ('flow-node-port', 'RUNTIME', 'ERROR', '1 minute', 'A node cannot serve a send port.'),
   ('flow-node-definitions', 'RUNTIME', 'ERROR', '1 minute', 'A node cannot use the definitions.'),
   ('flow-throttled', 'RUNTIME', 'WARNING', '1 minute', 'A node takes less in, or sends less, than it could.'),

@@ -210,3 +210,26 @@ comment on function parley_flow._p_reached(text, text, parley.caller) is
 'Says that the destination of a port is there again: lanes of it that were put off are tried at once, but those of keys
 that are held. Gives how many.
 Errors: PF001, PF006.';
+
+create function parley_flow._p_try_again(
+  host text, send_port text, caller parley.caller default parley.current_caller()
+) returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_host constant parley_flow._p_host := parley_flow._p_require_host(parley.caller_role(caller), host);
+begin
+  if not exists (
+    select from parley_flow._p_send_port as s where s.name = send_port and s.host_id = v_host.host_id
+  ) then
+    found := parley_flow._p_raise('port of host', coalesce(send_port, 'null'), host);
+  end if;
+  return parley_flow._p_try_now(send_port);
+end
+$$;
+
+comment on function parley_flow._p_try_again(text, text, parley.caller) is
+'Has all that waits for its next attempt at a port tried at once, because a node uses another definition of the port.
+False when nothing waited so.
+Errors: PF001, PF006.';

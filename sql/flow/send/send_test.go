@@ -1,6 +1,7 @@
 package send_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/parley-broker/parley/internal/sqltest"
@@ -124,6 +125,27 @@ func TestUnreachablePortWaitsAsAWhole(t *testing.T) {
 	}
 	if got != 2 {
 		t.Errorf("claimed %d messages of the port that is back, want 2", got)
+	}
+}
+
+// An operator who has mended a destination starts its port, and all that waits for an attempt is tried at once.
+func TestStartingAPortHasItTriedAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, settings := range []string{`{}`, `{"ordered": true}`, `{"ordered": true, "order_key": "urn:p#Key"}`} {
+		f := sqltest.NewFlow(t)
+		f.SendPort("Slow", "urn:s#Slow", settings)
+		want := f.PublishFlow("urn:s#Slow", `{"urn:p#Key": "a"}`)
+		m := f.Tx.ClaimFlow("Send")[0]
+		f.Tx.Exec(`select parley_flow._p_retry('Send', $1, array[$2::bigint], 'send.unreachable', 'no route', is_unreachable => true)`, m.Lease, m.Item)
+		f.PublishFlow("urn:s#Slow", `{"urn:p#Key": "a"}`)
+		if got := f.Tx.ClaimFlow("Send"); len(got) != 0 {
+			t.Fatalf("%s: claimed %+v before its time", settings, got)
+		}
+		sqltest.Equal(f.Session, false, "select parley_flow.start('Slow')")
+		got := f.Tx.ClaimFlow("Send")
+		if !slices.ContainsFunc(got, func(c sqltest.ClaimedFlow) bool { return c.Message == want }) {
+			t.Errorf("%s: claimed %+v, want message %d", settings, got, want)
+		}
 	}
 }
 

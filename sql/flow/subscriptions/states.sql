@@ -100,6 +100,31 @@ $$;
 comment on function parley_flow._p_let_lanes(text, boolean) is
 'Lets what waits in the lanes of a send port go, or holds it.';
 
+create function parley_flow._p_try_now(port text) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lane record;
+  v_is_tried boolean := false;
+  v_items integer;
+begin
+  for v_lane in select l.system, l.lane from parley_flow._p_lanes_of_port(port, true) as l loop
+    v_is_tried := parley_store.retry_lane(v_lane.system, v_lane.lane) or v_is_tried;
+    loop
+      v_items := parley_store.retry_work_now(v_lane.system, jsonb_build_object('lane', v_lane.lane));
+      exit when v_items = 0;
+      v_is_tried := true;
+    end loop;
+  end loop;
+  return v_is_tried;
+end
+$$;
+
+comment on function parley_flow._p_try_now(text) is
+'Has all that waits for its next attempt at a send port tried at once: lanes that were put off, and single messages.
+Attempts go on being counted, and keys that wait for an operator go on waiting. False when nothing waited so.';
+
 create function parley_flow._p_retire_lanes(port text) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -178,6 +203,9 @@ begin
     v_is_changed := found;
   elsif kind = 'send port' then
     v_is_changed := parley_flow._p_set_port_state(name, port_state);
+    if port_state = 'Started' then
+      found := parley_flow._p_try_now(name);
+    end if;
     if v_is_changed and 'Bound' in (v_was, port_state) then
       perform parley_flow._p_subscribe(array(
         select s.send_port_id from parley_flow._p_send_port as s where s.name = $3
@@ -231,7 +259,8 @@ $$;
 
 comment on function parley_flow.start(text, text, parley.caller) is
 'Starts a send port, or enlists a group: one that is Bound is enlisted first. Deliveries that wait for a port are sent,
-in their order. False when it is started.
+in their order; those that wait for their next attempt are tried at once, also where the port was started before. False
+when it is started.
 Arguments: name; kind, send port or send port group.
 Errors: PF001 without OPERATE for its application, PF004.';
 

@@ -79,7 +79,7 @@ func (r *receiver) Run(ctx context.Context, in adapter.Intake) error {
 		}()
 		defer func() { stop(); <-done }()
 	}
-	return ended(ctx, r.poll(ctx, in, beginTx, wake))
+	return ended(ctx, r.remedied(r.poll(ctx, in, beginTx, wake)))
 }
 
 // ended gives no error when ctx has ended: then the error says that.

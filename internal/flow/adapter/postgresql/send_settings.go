@@ -29,10 +29,13 @@ type sendSettings struct {
 	TLS              string            `json:"tls"`
 }
 
+// catalogOnly is the search_path of statements without another: names of users' objects have their schema.
+const catalogOnly = "pg_catalog, pg_temp"
+
 func defaultSend() sendSettings {
 	return sendSettings{
 		OnConflict: "error", Retried: []string{"08", "25", "28", "3D", "3F", "40", "42", "53", "55", "57", "58", "XX"},
-		SearchPath: "pg_catalog, pg_temp", StatementTimeout: adapter.Duration(30 * time.Second), Connections: 4, TLS: "verify-full",
+		SearchPath: catalogOnly, StatementTimeout: adapter.Duration(30 * time.Second), Connections: 4, TLS: "verify-full",
 	}
 }
 
@@ -109,8 +112,12 @@ func (s *sendSettings) insert() (w write, problems []adapter.Problem) {
 	if err != nil {
 		return w, []adapter.Problem{wrong(err.Error(), "Write schema.table.", "table")}
 	}
+	if s.SearchPath == catalogOnly && !strings.Contains(s.Table, ".") {
+		problems = append(problems, wrong(fmt.Sprintf("the table %q has no schema, and the search_path finds it in none", s.Table),
+			fmt.Sprintf("Write schema.table, such as public.%s, or give a search_path.", s.Table), "table"))
+	}
 	if len(s.Columns) == 0 {
-		return w, []adapter.Problem{wrong("no column gets a value", "Give each column its value.", "columns")}
+		return w, append(problems, wrong("no column gets a value", "Give each column its value.", "columns"))
 	}
 	var columns, values, updates []string
 	for i, name := range slices.Sorted(maps.Keys(s.Columns)) {
@@ -122,7 +129,7 @@ func (s *sendSettings) insert() (w write, problems []adapter.Problem) {
 	}
 	w.text = fmt.Sprintf("insert into %s (%s) values (%s)", table, strings.Join(columns, ", "), strings.Join(values, ", "))
 	if s.OnConflict == "error" {
-		return w, nil
+		return w, problems
 	}
 	var key []string
 	for _, name := range s.Key {

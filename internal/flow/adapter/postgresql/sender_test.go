@@ -100,6 +100,9 @@ func TestABadMessageUndoesNoOther(t *testing.T) {
 			t.Errorf("message %d: the error shows values: %v", i, f)
 		}
 	}
+	if f := failure(t, d[5].Err); !strings.Contains(f.Error(), "column amount") || !strings.Contains(f.Error(), "write statement and parameters") {
+		t.Errorf("a value of another type is refused with %v", f)
+	}
 	if ids := value[string](t, pool, "select string_agg(id::text, ',' order by id) from shop.orders_in"); ids != "1,9" {
 		t.Errorf("written are %s", ids)
 	}
@@ -118,7 +121,7 @@ func TestAnErrorOfTheDefinitionHoldsThePort(t *testing.T) {
 		permanent, unreachable bool
 	}{
 		"no such table":          {`{"table": "shop.none", "columns": {"a": {"property": "MessageID"}}}`, false, true},
-		"not qualified":          {`{"table": "taken", "columns": {"key": {"property": "MessageID"}}}`, false, true},
+		"not qualified":          {`{"statement": "insert into taken (key) values ('a')"}`, false, true},
 		"a search path":          {`{"table": "taken", "search_path": "shop", "columns": {"key": {"property": "MessageID"}}}`, false, true},
 		"serialization":          {call("40001"), false, false},
 		"a deadlock":             {call("40P01"), false, false},
@@ -243,14 +246,15 @@ func TestSettingsThatAreWrongAreRefusedBeforeTheyRun(t *testing.T) {
 		"a socket":                    {in, "postgresql://me@%2Frun/shop", `{"statement": "delete from a returning *", "key_column": "a"}`, nil, "address"},
 		"a property without a name":   {in, "local", `{"statement": "delete from a returning *", "promoted": {"a": "B"}}`, nil, "settings.promoted.a"},
 		"nothing to write":            {out, "local", `{}`, nil, "settings"},
-		"two things to write":         {out, "local", `{"table": "t", "function": "f"}`, nil, "settings"},
+		"a table without its schema":  {out, "local", `{"table": "t", "columns": {"a": {"body": "text"}}}`, nil, "settings.table"},
+		"two things to write":         {out, "local", `{"table": "s.t", "function": "f"}`, nil, "settings"},
 		"a table of three parts":      {out, "local", `{"table": "a.b.c", "columns": {"a": {"body": "text"}}}`, nil, "settings.table"},
-		"no columns":                  {out, "local", `{"table": "t"}`, nil, "settings.columns"},
-		"a conflict without a key":    {out, "local", `{"table": "t", "columns": {"a": {"body": "text"}}, "on_conflict": "update"}`, nil, "settings.key"},
-		"a key without a value":       {out, "local", `{"table": "t", "columns": {"a": {"body": "text"}}, "on_conflict": "update", "key": ["b"]}`, nil, "settings.key"},
+		"no columns":                  {out, "local", `{"table": "s.t"}`, nil, "settings.columns"},
+		"a conflict without a key":    {out, "local", `{"table": "s.t", "columns": {"a": {"body": "text"}}, "on_conflict": "update"}`, nil, "settings.key"},
+		"a key without a value":       {out, "local", `{"table": "s.t", "columns": {"a": {"body": "text"}}, "on_conflict": "update", "key": ["b"]}`, nil, "settings.key"},
 		"a parameter too few":         {out, "local", `{"statement": "select f($1, $2)", "parameters": [{"body": "text"}]}`, nil, "settings.parameters"},
-		"a source that is none":       {out, "local", `{"table": "t", "columns": {"a": {"bodies": "text"}}}`, nil, "settings.columns"},
-		"a pointer without its slash": {out, "local", `{"table": "t", "columns": {"a": {"field": "a"}}}`, nil, "settings.columns"},
+		"a source that is none":       {out, "local", `{"table": "s.t", "columns": {"a": {"bodies": "text"}}}`, nil, "settings.columns"},
+		"a pointer without its slash": {out, "local", `{"table": "s.t", "columns": {"a": {"field": "a"}}}`, nil, "settings.columns"},
 		"nothing to know it by":       {out, elsewhere, `{"function": "f", "arguments": {"a": {"body": "text"}}}`, []string{"password"}, "settings.arguments"},
 		"a state that is none":        {out, "local", `{"function": "f", "retried": ["4"]}`, nil, "settings.retried"},
 		"a secret that it has not":    {out, "local", `{"function": "f"}`, []string{"token"}, "secrets.token"},
