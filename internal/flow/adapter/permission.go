@@ -42,7 +42,8 @@ func (p Permission) Check() error {
 	}
 	for _, secret := range p.Secrets {
 		if kind, _, _ := strings.Cut(secret, ":"); kind != "env" && kind != "file" && kind != "command" {
-			faults = append(faults, fmt.Errorf("--allow-secret %q is no reference; begin with env:, file:/ or command:/, such as env:%s", secret, secret))
+			faults = append(faults, fmt.Errorf("--allow-secret %q is no reference; begin with env:, file:/ or command:/, such as env:%s",
+				secret, secret))
 		}
 	}
 	return errors.Join(faults...)
