@@ -49,9 +49,9 @@ type jsonReader struct {
 	faults  *faultList
 	start   int64 // of the last token
 
-	// Lines were counted up to here, so that each byte is gone over once.
-	counted, lineStart int64
-	line               int
+	// Lines and columns were counted up to here, so that each byte is gone over once.
+	counted      int64
+	line, column int
 }
 
 // next gives the next token, and keeps where it begins.
@@ -68,15 +68,15 @@ func (r *jsonReader) place() Place { return r.placeOf(r.start) }
 func (r *jsonReader) placeOf(offset int64) Place {
 	offset = min(offset, int64(len(r.written)))
 	if offset < r.counted || r.line == 0 {
-		r.counted, r.lineStart, r.line = 0, 0, 1
+		r.counted, r.line, r.column = 0, 1, 1
 	}
-	for ; r.counted < offset; r.counted++ {
-		if r.written[r.counted] == '\n' {
-			r.line++
-			r.lineStart = r.counted + 1
-		}
+	passed := r.written[r.counted:offset]
+	if end := bytes.LastIndexByte(passed, '\n'); end >= 0 {
+		r.line, r.column = r.line+bytes.Count(passed, []byte{'\n'}), 1
+		passed = passed[end+1:]
 	}
-	return Place{File: r.file, Line: r.line, Column: utf8.RuneCount(r.written[r.lineStart:offset]) + 1}
+	r.counted, r.column = offset, r.column+utf8.RuneCount(passed)
+	return Place{File: r.file, Line: r.line, Column: r.column}
 }
 
 func (r *jsonReader) read(depth int) (*value, error) {
