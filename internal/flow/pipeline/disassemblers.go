@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/parley-broker/parley/internal/flow/interchange"
@@ -92,8 +93,11 @@ func recovery(isRecoverable bool) interchange.Recovery {
 
 // charsetOf is that of the setting, or that of the source.
 func (r *running) charsetOf(setting string) string {
-	if setting == "" || r.isPart && r.source.Charset != "" {
-		return r.source.Charset // that of a part is no more that of the input
+	if r.isPart {
+		return cmp.Or(r.source.Charset, text.UTF8.Name) // a part was decoded, and an operator writes UTF-8
+	}
+	if setting == "" {
+		return r.source.Charset
 	}
 	if r.source.Charset != "" {
 		said, err := text.Lookup(r.source.Charset)

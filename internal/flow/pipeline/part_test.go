@@ -6,10 +6,10 @@ import (
 	"github.com/parley-broker/parley/internal/flow/pipeline"
 )
 
-// again is a bad part of an input as an operator resubmits it, mended.
+// again is a bad part of an input as an operator resubmits it, mended: a new body has no charset and no content type.
 func again(bad taken, content string) pipeline.Source {
 	s := body(content)
-	s.ContentType, s.Charset, s.Type, s.Promoted, s.Written = bad.ContentType, bad.Charset, bad.Type, bad.Promoted, bad.Written
+	s.Type, s.Promoted, s.Written = bad.Type, bad.Promoted, bad.Written
 	return s
 }
 

@@ -54,7 +54,7 @@ func (r *Receive) Run(ctx context.Context, source Source, sink Sink) error {
 		source.Written = maps.Clone(source.Written)
 		delete(source.Written, StageProperty)
 		var err error
-		if pipe, err = r.from(stage, source.ContentType); err != nil {
+		if pipe, err = r.from(stage); err != nil {
 			return failed(codePipeline, "", err)
 		}
 	}
@@ -76,20 +76,19 @@ func (r *Receive) Run(ctx context.Context, source Source, sink Sink) error {
 
 // from gives the pipeline as a part of an input is put through it that the stages before have made. Behind the stage disassemble it is a
 // message of XML or JSON, which is typed and promoted again.
-func (r *Receive) from(stage, contentType string) (*Receive, error) {
-	rest := &Receive{types: r.types, disassemblers: r.disassemblers, validators: r.validators}
+func (r *Receive) from(stage string) (*Receive, error) {
+	rest := &Receive{types: r.types, validators: r.validators}
 	if stage != stageValidate {
+		rest.disassemblers = r.disassemblers
 		return rest, nil
 	}
-	name := "XMLReceive"
-	if contentType == jsonType {
-		name = "JSONReceive"
+	for _, name := range []string{"XMLReceive", "JSONReceive"} { // a body that an operator gives has no content type
+		parts, problems := compile(BuiltIn()[name], directionReceive, r.types, nil, nil, nil)
+		if len(problems) > 0 {
+			return nil, problems
+		}
+		rest.disassemblers = append(rest.disassemblers, parts[stageDisassemble]...)
 	}
-	parts, problems := compile(BuiltIn()[name], directionReceive, r.types, nil, nil, nil)
-	if len(problems) > 0 {
-		return nil, problems
-	}
-	rest.disassemblers = parts[stageDisassemble]
 	return rest, nil
 }
 
