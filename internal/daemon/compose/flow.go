@@ -13,6 +13,7 @@ import (
 	flowmetrics "github.com/parley-broker/parley/internal/flow/metrics"
 	"github.com/parley-broker/parley/internal/pgdb"
 	"github.com/parley-broker/parley/internal/telemetry"
+	"github.com/parley-broker/parley/schema"
 )
 
 // flowConnections is how many sessions the integration engine has at once at least: claims, outcomes, intake and bodies.
@@ -79,6 +80,13 @@ func (f *flowPart) Prepare(ctx context.Context) error {
 func (f *flowPart) reach(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, reachTime)
 	defer cancel()
+	attached, err := parley.Attach(ctx, f.config.Pool)
+	if err == nil {
+		err = schema.RequireBuild(attached)
+	}
+	if err != nil {
+		return fmt.Errorf("prepare integration: %w", err)
+	}
 	return f.server.Prepare(ctx)
 }
 

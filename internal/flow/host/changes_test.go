@@ -28,6 +28,8 @@ func TestDefinitionsAreUsedHot(t *testing.T) {
 			where h.report -> 'problems' @> '[{"code": "flow-node-port", "object": "Wrong", "cause": "wrong cannot be reached from here"}]')`)
 	})
 	sqltest.Equal(e.Session, "Wrong", "select object_name from parley_flow._p_find_faults('RUNTIME', '0') where code = 'flow-node-port'")
+	sqltest.Equal(e.Session, true, `select last_error ~ '^on node .*: wrong cannot be reached from here$' from parley_flow.send_ports
+		where name = 'Wrong'`)
 	e.port("Second", `{"batch": 7}`)
 	parleytest.Until(t, "the sender is made anew and the old one closed", func() bool {
 		e.mu.Lock()

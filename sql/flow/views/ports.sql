@@ -15,7 +15,7 @@ as $$
     coalesce(c.went, 0), c.oldest,
     (select count(*) from parley_flow._p_suspended as u where u.send_port = s.name),
     (select count(*) from parley_flow._p_held_key as k where k.send_port_id = s.send_port_id),
-    l.next_attempt_at, l.last_error
+    l.next_attempt_at, coalesce(n.cause, l.last_error)
   from (
     select parley_flow._p_applications_of(parley.caller_role(caller), 'VIEW') as applications
   ) as a
@@ -28,6 +28,15 @@ as $$
     group by 1, 2
   ) as c on c.system = h.system and c.port = s.name
   left join parley_store.lanes as l on l.system = h.system and l.lane = s.name
+  left join lateral (
+    select format('on node %s: %s', i.node, left(p.problem ->> 'cause', 1000)) as cause
+    from parley_flow._p_host_instance as i
+    cross join lateral jsonb_path_query(i.report, '$.problems[*]') as p (problem)
+    where i.host = h.name and i.reported_at > clock_timestamp() - interval '1 minute' and s.state = 'Started'
+      and p.problem ->> 'code' = 'flow-node-port' and p.problem ->> 'object' = s.name
+    order by i.node
+    limit 1
+  ) as n on true
   where a.applications = array['*'] or s.application = any (a.applications)
 $$;
 
@@ -42,7 +51,8 @@ from parley_flow._p_send_port_rows() as s;
 comment on view parley_flow.send_ports is
 'Send ports, their states and what waits for them, for who holds VIEW. stopped_for: why the engine has stopped it;
 waiting: deliveries that are not ended nor suspended; failing: those of them that have failed; held_keys: keys of an
-order that wait for their head; next_attempt_at: until when nothing is sent, because the destination was not there.';
+order that wait for their head; next_attempt_at: until when nothing is sent, because the destination was not there;
+last_error: why a node leaves the port out, or what the last attempt that failed met.';
 
 create function parley_flow._p_location_rows(caller parley.caller default parley.current_caller())
 returns table (
