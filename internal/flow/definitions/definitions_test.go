@@ -111,6 +111,7 @@ func TestPitfallsOfYAMLAndJSONAreRefusedWithTheirPlace(t *testing.T) {
 		{"a.yaml", "k: {o: {<<: {a: 1}}}\n", "a.yaml:1:9: merge keys are not taken"},
 		{"a.yaml", "k: {[a]: 1}\n", "a.yaml:1:5: a key is no text"},
 		{"a.yaml", "k:\n  o:\n\ts: 1\n", "a.yaml:3:1: this is no YAML: found character that cannot start any token"},
+		{"a.yaml", "k: {}\nl:\n  o:\n    # blanks\n    s: 1\n   t: 2\n    u: 3\n", "a.yaml:6:1: this is no YAML: did not find expected key"},
 		{"a.yaml", "k: [1\n", "a.yaml:1:1: this is no YAML: did not find expected ',' or ']'"},
 		{"a.yaml", "- 1\n", "a.yaml:1:1: the document is an array"},
 		{"a.yaml", strings.Repeat("[", 70) + strings.Repeat("]", 70), "a.yaml:1:66: values are nested more than 64 deep\na.yaml:1:1: the document is an array"},

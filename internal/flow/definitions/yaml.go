@@ -33,6 +33,9 @@ func readYAML(file string, written []byte, faults *faultList) (documents []*valu
 				text = found[2]
 				if line, err := strconv.Atoi(found[1]); err == nil {
 					place.Line = line
+					if strings.HasPrefix(text, "did not find expected key") {
+						place.Line = misplaced(written, line)
+					}
 				}
 			}
 			const remedy = "indent by blanks alone, and put texts into quotes that hold a colon and a blank or begin with a special sign, " +
@@ -44,6 +47,33 @@ func readYAML(file string, written []byte, faults *faultList) (documents []*valu
 			documents = append(documents, yamlReader{file, faults}.read(node.Content[0], 0))
 		}
 	}
+}
+
+// misplaced gives the line at which a mapping stops being YAML: the first that is indented as none of those around it. The parser says
+// where the mapping begins, which is the answer where there is no such line.
+func misplaced(written []byte, from int) int {
+	lines := strings.Split(string(written), "\n")
+	var open []int
+	for i := max(from-1, 0); i < len(lines); i++ {
+		text := strings.TrimLeft(lines[i], " ")
+		if strings.TrimSpace(text) == "" || text[0] == '#' {
+			continue
+		}
+		indent := len(lines[i]) - len(text)
+		if len(open) > 0 && indent < open[len(open)-1] {
+			for len(open) > 0 && open[len(open)-1] > indent {
+				open = open[:len(open)-1]
+			}
+			if len(open) == 0 || open[len(open)-1] != indent {
+				return i + 1
+			}
+			continue
+		}
+		if len(open) == 0 || indent > open[len(open)-1] {
+			open = append(open, indent)
+		}
+	}
+	return from
 }
 
 type yamlReader struct {
