@@ -41,6 +41,10 @@ type reading struct {
 	schema  *Schema
 	sink    interchange.Sink
 	summary Summary
+	// pending are bad records of the message that is being read, of so many bytes. A message that turns out bad as a whole is reported with
+	// all of its records, and these are not reported besides.
+	pending      []interchange.Bad
+	pendingBytes int
 }
 
 // Disassemble reads a flat file into messages of XML.
@@ -65,7 +69,7 @@ func (s *Schema) Disassemble(ctx context.Context, r io.Reader, settings ReadSett
 		parser: p, schema: s, sink: sink,
 		summary: Summary{Charset: source.Charset.Name, Disagreement: source.Disagreement},
 	}
-	p.bad = run.report
+	p.bad = run.reportRecord
 	p.follows = run.followsHere
 	err = run.all(ctx)
 	run.summary.Bytes = p.byteOf(p.pos)
@@ -205,13 +209,6 @@ func (r *reading) followsHere() bool {
 	return len(root.tag) > 0 && p.hasTag(root, p.pos)
 }
 
-// report gives a bad part to the sink.
-func (r *reading) report(bad interchange.Bad) error {
-	r.summary.Bad++
-	bad.Fault.Number = r.summary.Messages + 1
-	return r.sink.Bad(bad)
-}
-
 // next reads one message, or passes over one that is bad.
 func (r *reading) next() error {
 	p := r.parser
@@ -228,6 +225,9 @@ func (r *reading) next() error {
 	}
 	if ok && err == nil {
 		if err := p.out.spill(); err != nil {
+			return err
+		}
+		if err := r.reportPending(); err != nil {
 			return err
 		}
 		r.summary.Messages++

@@ -59,7 +59,7 @@ func (r *reading) passOver(f *fault.Fault, start int64, from int, isDiscarded, w
 	}
 	f.End = bad.To
 	p.failure = failure{expected: p.failure.expected[:0]}
-	return r.report(bad)
+	return r.reportMessage(bad)
 }
 
 // isBoundary reports whether a message may begin or the file may end here.

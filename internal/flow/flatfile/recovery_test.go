@@ -174,3 +174,22 @@ func TestARecordWithABadValueIsLeftOutWhereverItStands(t *testing.T) {
 		}
 	}
 }
+
+// A record that was bad, of a message that cannot be completed either, would be mended and sent twice if both were reported.
+func TestARecordOfAMessageThatIsBadAsAWholeIsNotReportedBesides(t *testing.T) {
+	t.Parallel()
+	s := compiled(t, `<xs:element name="File"><b:recordInfo child_delimiter_type="hex" child_delimiter="0x0D 0x0A" child_order="postfix"/>
+<xs:complexType><xs:sequence><xs:element name="Line" maxOccurs="unbounded"><b:recordInfo tag_name="L" child_delimiter_type="char" child_delimiter=","/>
+<xs:complexType><xs:sequence><xs:element name="Name" type="xs:string"/><xs:element name="Amount" type="xs:int"/></xs:sequence></xs:complexType></xs:element>
+<xs:element name="Total"><b:recordInfo structure="positional"/><xs:complexType><xs:sequence>
+<xs:element name="Count" type="xs:int"><b:fieldInfo pos_length="4" justification="right"/></xs:element></xs:sequence></xs:complexType></xs:element>
+</xs:sequence></xs:complexType></xs:element>`, flatfile.Settings{})
+	const file = "Lbear,1\nLcat,2\n   2\n" // its CRs were lost
+	c, summary, err := disassembled(t, s, file, flatfile.ReadSettings{Recover: interchange.Records, Validate: true})
+	if err != nil || len(c.messages) != 0 || len(c.bad) != 1 || summary.Bad != 1 {
+		t.Fatalf("%d messages, %d bad parts, %v: %q", len(c.messages), len(c.bad), err, c.bad)
+	}
+	if string(c.bad[0].Raw) != file {
+		t.Errorf("the bad part is %q", c.bad[0].Raw)
+	}
+}
