@@ -187,7 +187,7 @@ func TestARecordOfAMessageThatIsBadAsAWholeIsNotReportedBesides(t *testing.T) {
 	const file = "Lbear,1\nLcat,2\n   2\n" // its CRs were lost
 	c, summary, err := disassembled(t, s, file, flatfile.ReadSettings{Recover: interchange.Records, Validate: true})
 	if err != nil || len(c.messages) != 0 || len(c.bad) != 1 || summary.Bad != 1 {
-		t.Fatalf("%d messages, %d bad parts, %v: %q", len(c.messages), len(c.bad), err, c.bad)
+		t.Fatalf("%d messages, %d bad parts, %v: %+v", len(c.messages), len(c.bad), err, c.bad)
 	}
 	if string(c.bad[0].Raw) != file {
 		t.Errorf("the bad part is %q", c.bad[0].Raw)
