@@ -94,12 +94,12 @@ func (r *flowRun) arrivals(ctx context.Context) (map[string][]flowArrival, error
 			arrived[port] = append(arrived[port], flowArrival{text, d.Key})
 		}
 	}
-	files, err := os.ReadDir(r.path("archive"))
+	files, err := archived(r.path("archive"))
 	if err != nil {
-		return nil, fmt.Errorf("read the archive: %w", err)
+		return nil, err
 	}
 	for _, file := range files {
-		document, err := os.ReadFile(r.path("archive", file.Name()))
+		document, err := os.ReadFile(r.path("archive", file))
 		if err != nil {
 			return nil, fmt.Errorf("read the archive: %w", err)
 		}
@@ -107,7 +107,7 @@ func (r *flowRun) arrivals(ctx context.Context) (map[string][]flowArrival, error
 		if err != nil {
 			return nil, err
 		}
-		arrived[portArchive] = append(arrived[portArchive], flowArrival{text, file.Name()})
+		arrived[portArchive] = append(arrived[portArchive], flowArrival{text, file})
 	}
 	return arrived, nil
 }
@@ -177,6 +177,22 @@ func (r *FlowResult) wrongs() (wrong []string) {
 		wrong = append(wrong, "a port got nothing")
 	}
 	return wrong
+}
+
+// archived gives the files of a folder that are complete, by name. One with a dot in front is being written, or a node was killed when it
+// wrote it.
+func archived(folder string) ([]string, error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, fmt.Errorf("read the archive: %w", err)
+	}
+	var names []string
+	for _, entry := range entries {
+		if !strings.HasPrefix(entry.Name(), ".") {
+			names = append(names, entry.Name())
+		}
+	}
+	return names, nil
 }
 
 // repeats is how many messages came again with their key where at least once is promised.

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -246,5 +248,19 @@ func TestTheWarehouseTakesKeepsAndLeaves(t *testing.T) {
 	want := flowArrival{text, "k1"}
 	if len(w.arrivals) != 2 || w.arrivals[0] != want || w.arrivals[1] != want || w.err != nil {
 		t.Errorf("it has %+v (%v)", w.arrivals, w.err)
+	}
+}
+
+// A node that is killed while it writes a file leaves its temporary file, and another node writes the message into a file of its own.
+func TestAFileThatIsBeingWrittenHasNotArrived(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	for _, name := range []string{"7.xml", ".parley-out-7.xml"} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte("<Order/>"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if files, err := archived(folder); err != nil || fmt.Sprint(files) != "[7.xml]" {
+		t.Errorf("the archive has %v, %v", files, err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"regexp"
 	"time"
 
@@ -161,9 +160,9 @@ func (r *flowRun) sample(ctx context.Context) (OrdersSample, error) {
 	for way, count := range r.taken {
 		now.Taken[way] = count.Load()
 	}
-	files, err := os.ReadDir(r.path("archive"))
+	files, err := archived(r.path("archive"))
 	if err != nil {
-		return now, fmt.Errorf("count the archive: %w", err)
+		return now, err
 	}
 	now.Delivered[portArchive] = int64(len(files))
 	var approvals int64
