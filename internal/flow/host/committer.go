@@ -99,7 +99,7 @@ func (c *committer) store(batch []*take) {
 	began := time.Now()
 	err := c.in.store(ctx, h.pool, inputs)
 	if !isOfData(err) {
-		h.observeCommit(time.Since(began), len(inputs), err)
+		h.observeCommit(time.Since(began), err)
 		c.in.observe(err)
 		for _, t := range batch {
 			t.done <- err
@@ -108,7 +108,7 @@ func (c *committer) store(batch []*take) {
 	}
 	for _, t := range batch {
 		err := c.storeAlone(ctx, t)
-		h.observeCommit(0, len(t.inputs), err)
+		h.observeCommit(0, err)
 		t.done <- err
 	}
 }

@@ -57,7 +57,7 @@ func (c *counts) took(t *take) {
 }
 
 // observeCommit takes the commit of a batch.
-func (h *Host) observeCommit(took time.Duration, _ int, err error) {
+func (h *Host) observeCommit(took time.Duration, err error) {
 	h.counts.batches.Add(1)
 	if err != nil {
 		h.counts.commitErrors.Add(1)

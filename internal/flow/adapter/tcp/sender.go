@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/parley-broker/parley/internal/flow/adapter"
-	"github.com/parley-broker/parley/internal/publicdial"
 )
 
 // sender sends messages on connections that it keeps.
@@ -171,26 +170,16 @@ func (s *sender) connected(ctx context.Context, at *place) (*link, error) {
 	}
 	conn, err := s.dial(ctx)
 	if err != nil {
-		return nil, &adapter.Failure{
-			Code: "send.unreachable", Unreachable: true, Err: fmt.Errorf("connect to %s: %w", s.endpoint.Address, err),
-		}
+		return nil, &adapter.Failure{Code: "send.unreachable", Unreachable: true, Err: err}
 	}
 	at.link = newLink(conn, s.settings)
 	return at.link, nil
 }
 
 func (s *sender) dial(ctx context.Context) (net.Conn, error) {
-	isPublic, err := s.endpoint.Permission.CheckConnect(s.endpoint.Address)
-	if err != nil {
-		return nil, err
-	}
 	ctx, stop := context.WithTimeout(ctx, time.Duration(s.settings.ConnectTimeout))
 	defer stop()
-	dialer := net.Dialer{}
-	if isPublic {
-		dialer.Control = publicdial.RefusePrivate("name the host with --allow-connect")
-	}
-	conn, err := dialer.DialContext(ctx, "tcp", s.endpoint.Address)
+	conn, err := s.endpoint.Permission.DialContext(ctx, "tcp", s.endpoint.Address, 0)
 	if err != nil || !s.settings.TLS {
 		return conn, err
 	}
@@ -202,7 +191,7 @@ func (s *sender) dial(ctx context.Context) (net.Conn, error) {
 	secured := tls.Client(conn, config)
 	if err := secured.HandshakeContext(ctx); err != nil {
 		_ = conn.Close()
-		return nil, fmt.Errorf("secure the connection: %w", err)
+		return nil, fmt.Errorf("secure the connection to %s: %w", s.endpoint.Address, err)
 	}
 	return secured, nil
 }
