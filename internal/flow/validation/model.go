@@ -8,8 +8,8 @@ import (
 )
 
 // statesMost bounds at how many places of its content an element may be at a time. A schema that keeps the rules of XML Schema has one, and
-// where parts may be missing a few.
-const statesMost = 16
+// where parts may be missing a few. Equal places count once. A message that needs more is refused, and the error says so.
+const statesMost = 1024
 
 // A state is a place in a group of content, and in the groups around it. States are never changed.
 type state struct {
@@ -98,8 +98,9 @@ func (s *state) isFresh() bool {
 }
 
 // after is the state of the group around when this one has ended.
-func (s *state) after() *state {
-	return &state{group: s.up.group, at: s.up.at, done: s.up.done + 1, seen: s.up.seen, up: s.up.up}
+func (m *models) after(s *state) *state {
+	up := s.up
+	return &state{group: up.group, at: up.at, done: m.counted(up.group.Parts[up.at], up.done+1), seen: up.seen, up: up.up}
 }
 
 // A taker is asked for each part that may come next, and says whether it takes it.
@@ -146,7 +147,7 @@ func (m *models) step(s *state, take taker, found []*state) []*state {
 	if s.up == nil || s.isFresh() {
 		return found
 	}
-	return m.step(s.after(), take, found)
+	return m.step(m.after(s), take, found)
 }
 
 // try takes another occurrence of the part at which a state is.
@@ -159,9 +160,21 @@ func (m *models) try(s *state, take taker, found []*state) []*state {
 		return m.step(enter(part.Group, s), take, found)
 	}
 	if take(part) {
-		found = append(found, &state{group: s.group, at: s.at, done: s.done + 1, up: s.up})
+		found = append(found, &state{group: s.group, at: s.at, done: m.counted(part, s.done+1), up: s.up})
 	}
 	return found
+}
+
+// counted is how often a part occurred, as far as it matters: what may occur for ever is counted to its least number.
+func (m *models) counted(part xsd.Part, done int) int {
+	least, most := occurs(part)
+	if m.mayMiss(part) {
+		least = 0
+	}
+	if most == xsd.Unbounded {
+		return min(done, max(least, 1))
+	}
+	return done
 }
 
 func (m *models) allSeen(s *state) bool {
@@ -190,10 +203,30 @@ func (m *models) next(states []*state, name xsd.Name) (next []*state, declared *
 			return false
 		}, next)
 	}
-	if len(next) > statesMost {
-		next = next[:statesMost]
+	return distinct(next), declared, isAny && declared == nil
+}
+
+// distinct leaves out places that are there twice: a schema may lead to the same place in several ways, and their number would double with
+// each element.
+func distinct(states []*state) []*state {
+	kept := states[:0]
+	for _, s := range states {
+		if !slices.ContainsFunc(kept, s.isAt) {
+			kept = append(kept, s)
+		}
 	}
-	return next, declared, isAny && declared == nil
+	return kept
+}
+
+// isAt reports whether two states are the same place with the same counts.
+func (s *state) isAt(other *state) bool {
+	for s != other {
+		if s == nil || other == nil || s.group != other.group || s.at != other.at || s.done != other.done || !slices.Equal(s.seen, other.seen) {
+			return false
+		}
+		s, other = s.up, other.up
+	}
+	return true
 }
 
 // takes reports whether a wildcard takes elements of a namespace.
@@ -240,7 +273,7 @@ func (m *models) mayEnd(s *state) bool {
 			}
 		}
 	}
-	return s.up == nil || m.mayEnd(s.after())
+	return s.up == nil || m.mayEnd(m.after(s))
 }
 
 // expected lists the elements that may come next.

@@ -174,6 +174,29 @@ func TestContentIsTakenAsARegularExpressionTakesIt(t *testing.T) {
 	}
 }
 
+func TestASchemaThatLeadsToAPlaceInManyWaysTakesLongContent(t *testing.T) {
+	t.Parallel()
+	v := validator(t, `<xs:element name="r"><xs:complexType><xs:sequence minOccurs="2" maxOccurs="unbounded"><xs:element name="a" minOccurs="2" maxOccurs="unbounded"/>
+<xs:sequence minOccurs="0" maxOccurs="unbounded"><xs:element name="a" minOccurs="0" maxOccurs="unbounded"/><xs:element name="a" minOccurs="0" maxOccurs="unbounded"/>
+</xs:sequence></xs:sequence></xs:complexType></xs:element>`)
+	for length, isTaken := range map[int]bool{3: false, 4: true, 5: true, 10_000: true} {
+		err := v.Check(strings.NewReader(`<x:r xmlns:x="urn:x">`+strings.Repeat("<a/>", length)+`</x:r>`), "")
+		if (err == nil) != isTaken {
+			t.Errorf("%d elements: %v", length, err)
+		}
+	}
+}
+
+func TestASchemaOfTooManyReadingsIsNamed(t *testing.T) {
+	t.Parallel()
+	part := strings.Repeat(`<xs:element name="a" minOccurs="0" maxOccurs="400"/>`, 8)
+	v := validator(t, `<xs:element name="r"><xs:complexType><xs:sequence>`+part+`</xs:sequence></xs:complexType></xs:element>`)
+	err := v.Check(strings.NewReader(`<x:r xmlns:x="urn:x">`+strings.Repeat("<a/>", 400)+`</x:r>`), "")
+	if err == nil || !strings.Contains(err.Error(), "readings of the content") {
+		t.Errorf("it ends with %v", err)
+	}
+}
+
 // Any document ends, with a fault or without, whatever the schema.
 func FuzzDocumentsAreHeldAgainstSchemas(f *testing.F) {
 	f.Add([]byte(head+order+`</xs:schema>`), `<x:Order xmlns:x="urn:x"><Id>1</Id><Cash/><Line no="1"><Part>A</Part></Line></x:Order>`)

@@ -176,6 +176,10 @@ func (r *Run) find(s *xmlscan.Scanner, name xsd.Name) (*xsd.Element, error) {
 		return nil, r.broken(s, "", "element "+written(name)+" is not expected here", r.validator.models.expected(parent.states),
 			"correct the message, or the schema")
 	}
+	if len(next) > statesMost {
+		return nil, r.broken(s, "", fmt.Sprintf("the schema allows more than %d readings of the content up to here", statesMost), "",
+			"let each element be taken by one part of the schema alone, or do not validate")
+	}
 	parent.states = next
 	if isAny {
 		r.skipped = 1
