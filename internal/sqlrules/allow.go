@@ -258,7 +258,7 @@ var withinReach = map[string]string{
 	"parley_flow._p_release(text,bigint,bigint[],parley.caller)":                          asksTheRight,
 	"parley_flow._p_removed(text,text,text[],parley.caller)":                              asksTheRight,
 	"parley_flow._p_renew(text,bigint[],interval,parley.caller)":                          asksTheRight,
-	"parley_flow._p_report(text,text,jsonb,parley.caller)":                                asksTheRight,
+	"parley_flow._p_report(text,text,jsonb,text,boolean,parley.caller)":                   asksTheRight,
 	"parley_flow._p_report_location(text,text,text,text,parley.caller)":                   asksTheRight,
 	"parley_flow._p_retry(text,bigint,bigint[],text,text,interval,boolean,parley.caller)": asksTheRight,
 	"parley_flow._p_rights(parley.caller)":                                                asksTheCaller,

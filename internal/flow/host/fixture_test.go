@@ -232,8 +232,8 @@ type node struct {
 	done chan error
 }
 
-// serve runs a node until it is stopped, or the test ends.
-func (e *engine) serve(change ...func(*host.Config)) *node {
+// prepare makes a node.
+func (e *engine) prepare(change ...func(*host.Config)) *node {
 	e.Helper()
 	pool := e.pool()
 	config := host.Config{
@@ -250,9 +250,15 @@ func (e *engine) serve(change ...func(*host.Config)) *node {
 	if err := server.Prepare(e.Context()); err != nil {
 		e.Fatal(err)
 	}
+	return &node{Server: server, done: make(chan error, 1)}
+}
+
+// serve runs a node until it is stopped, or the test ends.
+func (e *engine) serve(change ...func(*host.Config)) *node {
+	e.Helper()
+	n := e.prepare(change...)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(e.Context()))
-	n := &node{Server: server, done: make(chan error, 1)}
-	go func() { n.done <- server.Run(ctx) }()
+	go func() { n.done <- n.Run(ctx) }()
 	n.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := parleytest.Receive(e.T, n.done, "the node has stopped"); err != nil {

@@ -51,6 +51,9 @@ func newHost(s *Server, name string) *Host {
 // run serves the host until ctx ends. Then it takes nothing more, finishes what is in its hands for as long as it may, and gives the rest
 // back.
 func (h *Host) run(ctx context.Context) {
+	if !h.enter(ctx) {
+		return
+	}
 	h.logger.Info("the host is served", "node", h.server.config.Node)
 	defer h.logger.Info("the host is served no more", "node", h.server.config.Node)
 	// Leases are renewed and outcomes recorded behind the end of ctx, until nothing is in hand any more.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/parley-broker/parley/internal/backoff"
+	"github.com/parley-broker/parley/internal/pgdb"
 	flowstore "github.com/parley-broker/parley/internal/store/flow"
 )
 
@@ -84,7 +85,10 @@ func (h *Host) reportOnce(ctx context.Context, r report, reported map[string]str
 	if err != nil {
 		return err
 	}
-	if err := flowstore.Report(ctx, h.pool, h.name, h.server.config.Node, written); err != nil {
+	if err := h.node().Report(ctx, h.pool, written, false); err != nil {
+		if pgdb.SQLState(err) == flowstore.NameTaken { // this process did not report for a while
+			h.server.fail(err)
+		}
 		return err
 	}
 	failing := map[string]string{}
@@ -120,6 +124,6 @@ func (h *Host) reportEnd(ctx context.Context) {
 	r := h.report()
 	r.IsStopping = true
 	if written, err := json.Marshal(r); err == nil {
-		_ = flowstore.Report(ctx, h.pool, h.name, h.server.config.Node, written) // it is gone in a minute anyway
+		_ = h.node().Report(ctx, h.pool, written, true) // it is gone in a minute anyway
 	}
 }

@@ -3,6 +3,7 @@ package host
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -54,7 +55,10 @@ type Config struct {
 // Server serves hosts.
 type Server struct {
 	config    Config
+	process   string // a random text of this process
 	governing *governing
+	// fail ends the server with an error, once it runs.
+	fail context.CancelCauseFunc
 
 	mu    sync.Mutex
 	hosts map[string]*Host
@@ -85,7 +89,7 @@ func New(config Config) (*Server, error) {
 	if config.Logger == nil {
 		config.Logger = slog.Default()
 	}
-	s := &Server{config: config, hosts: map[string]*Host{}}
+	s := &Server{config: config, process: rand.Text(), hosts: map[string]*Host{}}
 	s.governing = newGoverning(s)
 	return s, nil
 }
@@ -114,8 +118,12 @@ func (s *Server) Prepare(ctx context.Context) error {
 // Close gives back what Prepare has opened.
 func (s *Server) Close() {}
 
-// Run serves hosts until ctx ends, and then finishes what it has in its hands, for as long as Drain says.
-func (s *Server) Run(ctx context.Context) error {
+// Run serves hosts until ctx ends, and then finishes what it has in its hands, for as long as Drain says. It fails when another process
+// serves one of them under the same name of a node.
+func (s *Server) Run(outer context.Context) error {
+	ctx, fail := context.WithCancelCause(outer)
+	defer fail(nil)
+	s.fail = fail
 	var parts sync.WaitGroup
 	changed := newSignal()
 	parts.Go(func() { s.listen(ctx, changed) })
@@ -123,6 +131,9 @@ func (s *Server) Run(ctx context.Context) error {
 	parts.Go(func() { s.maintain(ctx) })
 	s.follow(ctx, changed)
 	parts.Wait()
+	if outer.Err() == nil {
+		return fmt.Errorf("serve as node %q: %w", s.config.Node, context.Cause(ctx))
+	}
 	return nil
 }
 

@@ -89,7 +89,11 @@ from (values
     'Edit and resubmit it, or terminate it: parley_flow.resubmit, parley_flow.terminate_suspended.'),
   (16, 'isolation', 'this needs READ COMMITTED',
     'The transaction is %1$s and does not see what others have done since it began.',
-    'Begin with BEGIN ISOLATION LEVEL READ COMMITTED.')
+    'Begin with BEGIN ISOLATION LEVEL READ COMMITTED.'),
+  (17, 'node name', 'another process serves host "%2$s" as node "%1$s"',
+    'It began at %3$s, and reported %4$s seconds ago.',
+    'Give each node a name of its own: parley flow serve --node NAME. A process that was killed has the name until it '
+      || 'has not reported for fifteen seconds.')
 ) as e (number, situation, message, cause, remedy);
 
 comment on view parley_flow._p_error is 'The errors of the engine; %1$s and the like stand for a value.';

@@ -4,13 +4,18 @@ create table parley_flow._p_host_instance (
   host text not null,
   node text not null,
   role text not null,
+  -- A random text of the process that has the name; null of one that gave none.
+  process text,
   started_at timestamptz not null default clock_timestamp(),
   reported_at timestamptz not null default clock_timestamp(),
+  is_ended boolean not null default false,
   report jsonb not null default '{}',
   primary key (host, node)
 );
 
-comment on table parley_flow._p_host_instance is 'Nodes that serve hosts, and what they reported last.';
+comment on table parley_flow._p_host_instance is
+'Nodes that serve hosts, and what they reported last. One process has a name of a host at a time: until it says that it
+ends, or has not reported for fifteen seconds. started_at: since when that process serves the host.';
 
 create table parley_flow._p_location_report (
   location text not null,
@@ -126,32 +131,52 @@ comment on function parley_flow._p_configuration(text, parley.caller) is
 Errors: PF001.';
 
 create function parley_flow._p_report(
-  host text, node text, report jsonb, caller parley.caller default parley.current_caller()
+  host text, node text, report jsonb, process text default null, is_last boolean default false,
+  caller parley.caller default parley.current_caller()
 ) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_caller oid := parley.caller_role(caller);
+  v_holder parley_flow._p_host_instance;
 begin
   perform parley_flow._p_require_host(v_caller, host);
-  if node is null then
-    found := parley_flow._p_raise('missing', 'node');
+  if node is null or is_last is null then
+    found := parley_flow._p_raise('missing', case when node is null then 'node' else 'is_last' end);
   end if;
-  insert into parley_flow._p_host_instance as i (host, node, role, report)
-  values ($1, $2, pg_get_userbyid(v_caller), coalesce(_p_report.report, '{}'))
+  -- A process that comes at the same time with the same name waits here for the row, and the condition refuses it.
+  insert into parley_flow._p_host_instance as i (host, node, role, process, is_ended, report)
+  values ($1, $2, pg_get_userbyid(v_caller), $4, is_last, coalesce(_p_report.report, '{}'))
   on conflict on constraint _p_host_instance_pkey do update
-  set reported_at = clock_timestamp(), role = excluded.role, report = excluded.report,
+  set reported_at = clock_timestamp(), role = excluded.role, report = excluded.report, process = excluded.process,
+    is_ended = excluded.is_ended,
     started_at = case
-      when i.reported_at < clock_timestamp() - interval '1 minute' then clock_timestamp() else i.started_at
-    end;
+      when i.process is distinct from excluded.process or i.is_ended
+        or (excluded.process is null and i.reported_at < clock_timestamp() - interval '1 minute')
+        then clock_timestamp()
+      else i.started_at
+    end
+  where i.process is not distinct from excluded.process or i.is_ended
+    or i.reported_at < clock_timestamp() - interval '15 seconds';
+  if not found then
+    select i.* into v_holder
+    from parley_flow._p_host_instance as i
+    where i.host = $1 and i.node = $2;
+    found := parley_flow._p_raise(
+      'node name', node, host, to_char(v_holder.started_at, 'YYYY-MM-DD HH24:MI:SSOF'),
+      round(extract(epoch from clock_timestamp() - v_holder.reported_at))::text
+    );
+  end if;
 end
 $$;
 
-comment on function parley_flow._p_report(text, text, jsonb, parley.caller) is
-'Says that a node serves a host; call it every few seconds. One that has not for a minute is gone.
-Arguments: host; node; report, an object of whatever else, such as {"in_process": 7}.
-Errors: PF001, PF010.';
+comment on function parley_flow._p_report(text, text, jsonb, text, boolean, parley.caller) is
+'Says that a node serves a host; call it every few seconds. One that has not for a minute is gone. A name belongs to the
+process that reported under it, until that says that it ends, or has not reported for fifteen seconds.
+Arguments: host; node; report, an object of whatever else, such as {"in_process": 7}; process, a random text that a
+process makes once; is_last, it ends now.
+Errors: PF001, PF010, PF017 another process has the name.';
 
 create function parley_flow._p_report_location(
   host text, location text, node text, error text default null, caller parley.caller default parley.current_caller()
