@@ -21,7 +21,7 @@ type File struct {
 // kinds are in the order in which somebody reads them: each refers to those before it.
 var kinds = []string{
 	"application", "host", "property schema", "message type", "pipeline", "retry policy", "receive port", "receive location", "send port",
-	"send port group",
+	"send port group", "orchestration",
 }
 
 // Write writes definitions as parley_flow.export gives them as YAML, which [Read] takes back.

@@ -82,9 +82,9 @@ func (s Setting) schema() object {
 		shape = object{"enum": s.Choices}
 	case "references":
 		shape = object{"type": "array", "items": object{"type": "string"}}
-	case "object":
+	case "object", "declarations":
 		shape = object{"type": "object"}
-	case "filter", "secrets", "properties", "promotions", "stages":
+	case "filter", "secrets", "properties", "promotions", "stages", "shapes":
 		shape = object{"$ref": "#/$defs/" + s.Type}
 	default: // texts, names and intervals
 		shape = object{"type": "string", "minLength": 1}
@@ -117,6 +117,10 @@ var sharedSchemas = object{
 				{"$ref": "#/$defs/scalar"}, {"type": "array", "minItems": 1, "items": object{"$ref": "#/$defs/scalar"}}, {"type": "null"},
 			}},
 		},
+	},
+	"shapes": object{
+		"description": "What an orchestration does, one shape after the other: each is an object of its kind, and may have a name.",
+		"type":        "array", "items": object{"type": "object", "minProperties": 1, "maxProperties": 2},
 	},
 	"secrets": object{
 		"description": "Where the host finds secrets; never the secrets themselves.", "type": "object",

@@ -3,7 +3,9 @@ package process
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/parley-broker/parley/internal/flow/match"
@@ -56,6 +58,9 @@ type Event struct {
 }
 
 // World gives a running instance bodies, types, maps, statements, time and identifiers. All of it belongs to the transaction of the step.
+//
+// An error that is or wraps a [*Fault] is one of the instance, which it may catch: a map that refuses its input, a statement that violates
+// a constraint. Every other error ends the run, and the step with it: what serialization or a lost connection needs.
 type World interface {
 	// Open gives the body of a message of the box.
 	Open(ctx context.Context, m Message) (io.ReadCloser, error)
@@ -63,9 +68,11 @@ type World interface {
 	Type(ctx context.Context, m Message) (Message, error)
 	// Transform runs a map of the definitions; several inputs where the map takes several.
 	Transform(ctx context.Context, name string, inputs []Message) (Message, error)
-	// Query runs a statement of an atomic scope with the rights of the host's role, and gives its rows.
+	// Query runs a statement of an atomic scope with the rights of the host's role, and gives its rows, as JSON would hold their values.
+	// A fault leaves the transaction as it was before the statement.
 	Query(ctx context.Context, sql string, arguments []any) (rows []map[string]any, err error)
-	// Savepoint begins an atomic scope with that isolation; back undoes all statements since then, and release keeps them.
+	// Savepoint begins an atomic scope; back undoes all statements since then, and release keeps them. Its isolation is that of the step,
+	// which [Program.Isolation] says.
 	Savepoint(ctx context.Context) (release, back func(ctx context.Context) error, err error)
 	// Now is the time of the step, the same for all of it.
 	Now() time.Time
@@ -107,7 +114,7 @@ type Publication struct {
 	SendPort string // of a logical port that is bound to one: delivered there whatever is subscribed; empty: routed by content
 }
 
-// Start begins an instance of another orchestration.
+// Start begins an instance of another orchestration. Its parameters are values alone, never messages of the box.
 type Start struct {
 	Orchestration string
 	Parameters    json.RawMessage
@@ -141,13 +148,41 @@ type Step struct {
 	Cancelled    []string // activities whose results nobody wants any more
 	Holds        []int64  // messages of the box that the state refers to: they stay as long
 	Passed       []Passed
-	Fault        *Fault // SUSPENDED, TERMINATED: why
+	At           []string // paths of the shapes where it stands, for what it waits for and for its picture
+	IsLarge      bool     // the state has more than 10 MB
+	Fault        *Fault   // SUSPENDED, TERMINATED: why
 }
 
-// Fault is an error of an instance that nothing caught.
-type Fault struct {
+// Fault is an error of an instance. In a step it is one that nothing caught.
+type Fault struct { //nolint:errname // a fault is what catch and throw call it
 	Code    string `json:"code"`
 	Path    string `json:"path"` // of the shape
 	Message string `json:"message"`
 	Remedy  string `json:"remedy,omitempty"`
 }
+
+func (f *Fault) Error() string { return f.Message }
+
+// ErrNotWaiting says that an instance does not take an event: its wait is not open, its timer is gone, nobody wants the result. A message
+// stays where it is; every other event has come too late, and counts as done.
+var ErrNotWaiting = errors.New("the instance does not wait for that")
+
+// Known has the names that an orchestration may use. Orchestrations that it calls become part of it, so a host gives those
+// of the version that an instance began with.
+type Known struct {
+	Orchestrations map[string]json.RawMessage // settings by name
+	Properties     map[string]string          // types of properties by namespace#Name, and of those of the engine
+	MessageTypes   map[string]bool
+	Maps           map[string]bool
+	SendPorts      map[string]bool
+	ReceivePorts   map[string]bool
+}
+
+// Problem is something wrong with a definition. The path begins with the kind, as in other definitions.
+type Problem struct {
+	Path    []string
+	Message string
+	Remedy  string
+}
+
+func (p Problem) String() string { return strings.Join(p.Path, "/") + ": " + p.Message }

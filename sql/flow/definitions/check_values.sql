@@ -46,10 +46,12 @@ begin
     if v_is <> 'string' or v_text = '' or octet_length(v_text) > 10000 then
       return 'a text of 1 to 10000 bytes';
     end if;
-  elsif type in ('object', 'secrets', 'properties', 'promotions', 'stages') and v_is <> 'object' then
+  elsif type in ('object', 'secrets', 'properties', 'promotions', 'stages', 'declarations') and v_is <> 'object' then
     return 'an object';
   elsif type = 'filter' and v_is <> 'array' then
     return 'an array of AND groups';
+  elsif type = 'shapes' and v_is <> 'array' then
+    return 'a list of shapes';
   elsif type = 'references' and (
     v_is <> 'array' or exists (select from jsonb_array_elements(value) as e (e) where jsonb_typeof(e.e) <> 'string')
   ) then

@@ -8,7 +8,7 @@ set search_path = pg_catalog, pg_temp
 as $$
   select array[
     'application', 'host', 'property schema', 'message type', 'pipeline', 'retry policy', 'receive port',
-    'receive location', 'send port', 'send port group'
+    'receive location', 'send port', 'send port group', 'orchestration'
   ]
 $$;
 
@@ -117,7 +117,27 @@ from (values
     'The send ports that get its messages.'),
   ('send port group', 'filter', 'filter', false, '[]', null, null, null, null, 'Which messages it gets.'),
   ('send port group', 'state', 'choice', false, null, null, null, '{Bound,Started}', null,
-    'Where it is left out it stays as it is, and a new one is started.')
+    'Where it is left out it stays as it is, and a new one is started.'),
+  ('orchestration', 'application', 'reference', true, null, null, null, null, 'application', 'Whose it is.'),
+  ('orchestration', 'description', 'text', false, null, null, null, null, null, 'For people.'),
+  ('orchestration', 'host', 'reference', true, null, null, null, null, 'host', 'The host that runs its instances.'),
+  ('orchestration', 'state', 'choice', false, null, null, null, '{Bound,Stopped,Started}', null,
+    'Where it is left out it stays as it is, and a new one is started.'),
+  ('orchestration', 'unread', 'choice', false, '"republish"', null, null, '{republish,hand_over,dead_letter}', null,
+    'Messages that an instance has not read when it ends: published again, given to a new instance, or suspended.'),
+  ('orchestration', 'namespaces', 'declarations', false, '{}', null, null, null, null,
+    'Prefixes that paths use, with their namespaces.'),
+  ('orchestration', 'messages', 'declarations', false, '{}', null, null, null, null,
+    'The messages that it works with, each with its type, or any.'),
+  ('orchestration', 'parameters', 'declarations', false, '{}', null, null, null, null,
+    'Values with which it is called or started, each with its type, or {"type", "value"}.'),
+  ('orchestration', 'variables', 'declarations', false, '{}', null, null, null, null,
+    'Values that it keeps, each with its type, or {"type", "value"}.'),
+  ('orchestration', 'correlations', 'declarations', false, '{}', null, null, null, null,
+    'Sets of 1 to 8 properties by whose values messages belong to an instance.'),
+  ('orchestration', 'ports', 'declarations', false, '{}', null, null, null, null,
+    'Its logical ports, each with {"send_port"}; one without is routed by content.'),
+  ('orchestration', 'body', 'shapes', true, null, null, null, null, null, 'What it does: a list of shapes.')
 ) as d (
   kind, setting, type, is_required, default_value, lowest, highest, choices, refers_to, description
 );
