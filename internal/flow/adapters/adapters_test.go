@@ -12,7 +12,7 @@ func TestDefinitionsAreCheckedByTheirAdapters(t *testing.T) {
 	found, err := adapters.All().Check([]byte(`{
 		"receive location": {
 			"Good": {"adapter": "FILE", "address": "/data/*.xml", "settings": {"poll_interval": "1 second"}},
-			"Bad": {"adapter": "FILE", "address": "/data/*.xml", "settings": {"pol_interval": "1 second"}},
+			"Bad": {"adapter": "FILE", "address": "/data/*.xml", "settings": {"pol_interval": "1 second"}, "schedule": {"days": [32]}},
 			"Unknown": {"adapter": "SMOKE", "address": "x"}},
 		"send port": {"Carried over": {"adapter": "SMOKE", "address": "x", "state": "Bound"}, "Good": {"adapter": "FILE", "address": "/data/%MessageID%.xml"}}
 	}`))
@@ -25,6 +25,7 @@ func TestDefinitionsAreCheckedByTheirAdapters(t *testing.T) {
 	}
 	want := []string{
 		`receive location/Bad/settings/pol_interval: the adapter has no setting "pol_interval"`,
+		`receive location/Bad/schedule/days/0: no month has a day 32`,
 		`receive location/Unknown/adapter: there is no adapter "SMOKE" to receive by`,
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/parley-broker/parley/internal/flow/adapter"
+	"github.com/parley-broker/parley/internal/flow/schedule"
 )
 
 // endpoint is a location or a port in definitions.
@@ -18,6 +19,7 @@ type endpoint struct {
 	Secrets  map[string]string `json:"secrets"`
 	State    string            `json:"state"`
 	Enabled  *bool             `json:"enabled"`
+	Schedule json.RawMessage   `json:"schedule"`
 }
 
 // isIdle reports whether nothing is taken or sent.
@@ -44,7 +46,7 @@ func (r Registry) Check(definitions json.RawMessage) ([]adapter.Problem, error) 
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(endpoints)) {
-			for _, p := range r.check(of.direction, endpoints[name]) {
+			for _, p := range append(r.check(of.direction, endpoints[name]), checkSchedule(endpoints[name].Schedule)...) {
 				p.Path = append([]string{of.kind, name}, p.Path...)
 				problems = append(problems, p)
 			}
@@ -68,6 +70,16 @@ func (r Registry) check(direction adapter.Direction, e endpoint) []adapter.Probl
 		return nil
 	}
 	return kind.Check(direction, e.Address, e.Settings, slices.Sorted(maps.Keys(e.Secrets)))
+}
+
+// checkSchedule gives what is wrong with a schedule.
+func checkSchedule(written json.RawMessage) []adapter.Problem {
+	_, err := schedule.Read(written)
+	var problems []adapter.Problem
+	for _, f := range schedule.Faults(err) {
+		problems = append(problems, adapter.Problem{Path: append([]string{"schedule"}, f.Path...), Message: f.Message, Remedy: f.Remedy})
+	}
+	return problems
 }
 
 // names gives the adapters of a direction.

@@ -210,6 +210,7 @@ func TestWhatWouldNotDoWhatItDidIsWrittenAndDoesNotRun(t *testing.T) {
 		"its own pipeline":  {location(`C:\a`, fileIn+pipelineOf("ReceivePipeline", "My.Pipelines.In")), "receive location", "My.Pipelines.In"},
 		"a service window":  {location(`C:\a`, fileIn+xmlIn+`<ReceiveLocationServiceWindowEnabled>true</ReceiveLocationServiceWindowEnabled>`), "receive location", "the service window"},
 		"the same, to send": {port(`C:\a`, file+`<ServiceWindowEnabled>true</ServiceWindowEnabled>`, ""), "send port", "the service window"},
+		"days that recur":   {location(`C:\a`, fileIn+xmlIn+`<ScheduleRecurrenceType>Weekly</ScheduleRecurrenceType>`), "receive location", "the schedule Weekly"},
 		"a certificate":     {port(`C:\a`, file, `<EncryptionCert ThumbPrint="ab"/>`), "send port", "the certificate"},
 		"an operator":       {port(`C:\a`, file, filter(`<Group>`+statement("BTS.MessageType", "9", "x")+`</Group>`)), "send port", `operator "9"`},
 		"a broken filter":   {port(`C:\a`, file, `<Filter>&lt;Filter</Filter>`), "send port", "the filter"},
@@ -315,5 +316,17 @@ func TestAFileThatIsNoneOfBizTalkIsRefusedWithItsPlace(t *testing.T) {
 				t.Errorf("the error %v is no fault with a place and a remedy", err)
 			}
 		})
+	}
+}
+
+func TestServiceWindowsAndDaysAreTakenOver(t *testing.T) {
+	t.Parallel()
+	result := imported(t, bindings(location(`C:\a`, transport("ReceiveLocationTransportType", "FILE")+pipelineOf("ReceivePipeline", xmlReceive)+
+		`<ReceiveLocationServiceWindowEnabled>true</ReceiveLocationServiceWindowEnabled>
+		<ReceiveLocationFromTime>2009-11-12T22:00:00</ReceiveLocationFromTime><ReceiveLocationToTime>2009-11-12T07:30:00+02:00</ReceiveLocationToTime>
+		<ReceiveLocationStartDateEnabled>true</ReceiveLocationStartDateEnabled><ReceiveLocationStartDate>2026-12-01T00:00:00</ReceiveLocationStartDate>`)))
+	const want = `"schedule":{"from":"2026-12-01","windows":["22:00-05:30"]}`
+	if got := object(t, result, "receive location", "Folder"); !strings.Contains(got, want) {
+		t.Errorf("the location is %s, without %s", got, want)
 	}
 }

@@ -131,7 +131,7 @@ func (t *translation) translateLocation(location *node, port string, isStopped b
 	settings := object{"receive_port": port, "host": t.host(location, handler), "adapter": e.adapter, "address": e.address}
 	t.describe(location, settings)
 	t.usePipeline(location, e, settings, "receive", []string{"ReceivePipeline", "ReceivePipelineName"}, "ReceivePipelineData")
-	e.schedule()
+	e.schedule(location, settings)
 	settings["enabled"] = isTrue(location.value("Enable")) && !e.isStopped
 	e.put(settings)
 	if !t.add(kindReceiveLocation, name, settings) {
@@ -205,10 +205,7 @@ func (t *translation) deliver(port, primary *node, e *endpoint, settings object)
 	if policy := t.retryPolicy(primary.value("RetryCount"), primary.value("RetryInterval")); policy != "" {
 		settings["retry_policy"] = policy
 	}
-	if isTrue(primary.value("ServiceWindowEnabled")) || isTrue(primary.child("ServiceWindow").value("Enabled")) {
-		e.stop(primary, fmt.Sprintf("the service window from %s to %s", primary.value("FromTime"), primary.value("ToTime")),
-			"there are no service windows yet", "start and stop the port by parley flow start and stop from a scheduler")
-	}
+	e.schedule(primary, settings)
 	if backup := port.child("SecondaryTransport"); backup.value("Address") != "" {
 		t.omit(backup, kindSendPort, e.name, "the backup transport "+backup.value("Address"), "there are none yet",
 			"route failed messages, and let a second port get them by ErrorReport.SendPortName")

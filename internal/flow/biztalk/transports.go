@@ -347,23 +347,3 @@ func (e *endpoint) webHTTP() {
 	}
 	e.hideSecrets()
 }
-
-// schedule lists when a location takes in.
-func (e *endpoint) schedule() {
-	at := e.at
-	for _, window := range []struct{ enabled, from, to, what string }{
-		{"ReceiveLocationServiceWindowEnabled", "ReceiveLocationFromTime", "ReceiveLocationToTime", "the service window"},
-		{"ServiceWindowEnabled", "FromTime", "ToTime", "the service window"},
-		{"ReceiveLocationStartDateEnabled", "ReceiveLocationStartDate", "", "the day of its beginning"},
-		{"ReceiveLocationEndDateEnabled", "ReceiveLocationEndDate", "", "the day of its end"},
-	} {
-		if isTrue(at.value(window.enabled)) {
-			e.stop(at, strings.TrimSpace(window.what+" "+at.value(window.from)+" "+at.value(window.to)), "there are no schedules yet",
-				"enable and disable the location by parley flow start and stop from a scheduler")
-		}
-	}
-	if kind := at.value("ScheduleRecurrenceType"); kind != "" && kind != "None" && kind != "0" {
-		e.stop(at, "the schedule "+kind, "there are no schedules yet",
-			"enable and disable the location by parley flow start and stop from a scheduler")
-	}
-}

@@ -47,6 +47,9 @@ type location struct {
 	Secrets          map[string]string `json:"secrets"`
 	IsEnabled        bool              `json:"enabled"`
 	Application      string            `json:"application"`
+	Schedule         json.RawMessage   `json:"schedule"`
+
+	opening opening
 }
 
 // sendPort is a send port.
@@ -63,6 +66,9 @@ type sendPort struct {
 	IsOrdered        bool              `json:"ordered"`
 	Concurrency      int               `json:"concurrency"`
 	Batch            int               `json:"batch"`
+	Schedule         json.RawMessage   `json:"schedule"`
+
+	opening opening
 }
 
 // pipelineText is a pipeline in a version.
@@ -81,6 +87,14 @@ func readConfiguration(written json.RawMessage) (*configuration, error) {
 	types, err := pipeline.NewTypes(c.MessageTypes, c.PropertySchemas)
 	if err != nil {
 		return nil, fmt.Errorf("use the message types: %w", err)
+	}
+	for name, l := range c.Locations {
+		l.opening = newOpening(l.Schedule)
+		c.Locations[name] = l
+	}
+	for name, p := range c.SendPorts {
+		p.opening = newOpening(p.Schedule)
+		c.SendPorts[name] = p
 	}
 	c.types, c.matcher = types, match.New(c.Epoch, c.Groups)
 	return c, nil

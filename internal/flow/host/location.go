@@ -16,6 +16,7 @@ type runningLocation struct {
 	name        string
 	fingerprint string
 	intake      *intake // nil where it cannot be served
+	opening     opening
 	cancel      context.CancelFunc
 	done        sync.WaitGroup
 }
@@ -87,7 +88,7 @@ func (h *Host) startLocation(ctx context.Context, name string, l location, c *co
 		}
 		return running
 	}
-	running.intake = taking
+	running.intake, running.opening = taking, l.opening
 	ctx, running.cancel = context.WithCancel(ctx)
 	running.done.Go(func() { h.receive(ctx, running, newReceiver) })
 	return running
@@ -107,6 +108,9 @@ func (h *Host) prepareLocation(name string, l location, c *configuration) (*inta
 		if found := kind.Check(adapter.Receive, l.Address, l.Settings, names(l.Secrets)); len(found) > 0 {
 			return nil, nil, fmt.Errorf("%v: %s. %s", found[0].Path, found[0].Message, found[0].Remedy)
 		}
+	}
+	if l.opening.err != nil {
+		return nil, nil, l.opening.err
 	}
 	definition, err := c.definition(l.Pipeline)
 	if err != nil {
@@ -128,9 +132,23 @@ func (h *Host) prepareLocation(name string, l location, c *configuration) (*inta
 	return newIntake(h, name, l, compiled), newReceiver, nil
 }
 
-// receive runs receivers of a location, one after the other, until ctx ends.
+// receive runs receivers of a location while its schedule is open, until ctx ends.
 func (h *Host) receive(ctx context.Context, running *runningLocation, newReceiver func() (adapter.Receiver, error)) {
-	h.logger.Info("the location takes in", "location", running.name)
+	for h.awaitOpening(ctx, running) {
+		open, end := context.WithCancel(ctx)
+		running.done.Go(func() {
+			defer end()
+			h.awaitClosing(open, running)
+		})
+		h.logger.Info("the location takes in", "location", running.name)
+		h.receiveWhileOpen(open, running, newReceiver)
+		end()
+		h.problems.set(problemLocation, "receive location", running.name, nil)
+	}
+}
+
+// receiveWhileOpen runs receivers of a location, one after the other, until ctx ends.
+func (h *Host) receiveWhileOpen(ctx context.Context, running *runningLocation, newReceiver func() (adapter.Receiver, error)) {
 	policy := backoff.Policy{First: restartPause, Longest: longestRestart}
 	for failures := 0; ctx.Err() == nil; {
 		began := time.Now()

@@ -165,6 +165,9 @@ func (h *Host) makeOutlet(name string, p sendPort, c *configuration) (*outlet, e
 			return nil, fmt.Errorf("%v: %s. %s", found[0].Path, found[0].Message, found[0].Remedy)
 		}
 	}
+	if p.opening.err != nil {
+		return nil, p.opening.err
+	}
 	definition, err := c.definition(p.Pipeline)
 	if err != nil {
 		return nil, err
@@ -211,19 +214,28 @@ func (ps *ports) state(now time.Time) (room int, passedBy []string) {
 		if !isHung {
 			busy += p.inHand
 		}
-		if p.outlet == nil || p.inHand >= limit/2 || isHung {
+		if p.outlet == nil || p.inHand >= limit/2 || isHung || ps.isClosed(p) {
 			passedBy = append(passedBy, name)
 		}
 	}
 	return limit - busy, passedBy
 }
 
-// giveBackHung gives back what waits for ports whose destinations hang and is not begun.
+// isClosed reports whether the schedule of a port keeps it from sending. The caller holds mu.
+func (ps *ports) isClosed(p *port) bool {
+	if p.outlet == nil {
+		return false
+	}
+	isOpen, _ := p.outlet.definition.opening.at(ps.host.now())
+	return !isOpen
+}
+
+// giveBackHung gives back what waits, and is not begun, for ports whose destinations hang or whose schedules have closed.
 func (ps *ports) giveBackHung(now time.Time) {
 	ps.mu.Lock()
 	back := []unit{}
 	for _, p := range ps.byName {
-		if p.isHung(now) {
+		if p.isHung(now) || ps.isClosed(p) {
 			back = append(back, p.waiting...)
 			p.waiting = nil
 		}

@@ -28,6 +28,7 @@ type report struct {
 	Delivery   throttling `json:"delivery"`
 	IsStopping bool       `json:"is_stopping,omitempty"`
 	Problems   []problem  `json:"problems"`
+	Closed     []closed   `json:"closed,omitempty"`
 }
 
 // throttling is how a direction is throttled.
@@ -52,7 +53,7 @@ func (h *Host) report() report {
 		Problems: h.problems.all(),
 	}
 	if c := h.settings.Load(); c != nil {
-		r.Definition = c.Version
+		r.Definition, r.Closed = c.Version, c.closed(h.now())
 	}
 	return r
 }

@@ -51,7 +51,7 @@ func (r *run) work() {
 		}
 	}()
 	for len(r.rest) > 0 {
-		if ctx.Err() != nil {
+		if isOpen, _ := r.outlet.definition.opening.at(r.host.now()); ctx.Err() != nil || !isOpen {
 			r.giveUp(ctx, r.rest)
 			return
 		}

@@ -46,6 +46,8 @@ type Config struct {
 	Drain time.Duration
 	// Poll is how often resources are measured; 0 means two seconds.
 	Poll time.Duration
+	// Now gives the time by which schedules open and close; nil means that of the machine.
+	Now func() time.Time
 	// Version is that of the program, for the list of nodes.
 	Version string
 	Tracer  trace.Tracer
@@ -85,6 +87,9 @@ func New(config Config) (*Server, error) {
 	}
 	if config.Tracer == nil {
 		config.Tracer = noop.NewTracerProvider().Tracer("")
+	}
+	if config.Now == nil {
+		config.Now = time.Now
 	}
 	if config.Logger == nil {
 		config.Logger = slog.Default()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -54,6 +55,18 @@ func (l list[T]) writeAll(out io.Writer, found []T) error {
 
 func textOr(text *string) string { return verb.OrNone(verb.OneLine(verb.OrEmpty(text), 0)) }
 
+// window says behind a state that a schedule keeps something from its work.
+func window(isClosed bool, opensAt *time.Time) string {
+	switch {
+	case !isClosed:
+		return ""
+	case opensAt == nil:
+		return ", its schedule is over"
+	default:
+		return ", outside its window until " + verb.Moment(opensAt)
+	}
+}
+
 func newPortsCommand(env environment) *cobra.Command {
 	return list[flowstore.SendPort]{
 		name: "ports", short: "List send ports, and what waits for them", nothing: "there is no send port",
@@ -63,7 +76,7 @@ those of them that have failed.`,
 		header: "PORT\tAPPLICATION\tSTATE\tWAITING\tFAILING\tSUSPENDED\tSENT/S\tOLDEST\tNEXT ATTEMPT\tADDRESS\tLAST ERROR",
 		write: func(out io.Writer, p flowstore.SendPort) {
 			fmt.Fprintf(out, "%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n",
-				verb.OneLine(p.Name, 0), verb.OneLine(p.Application, 0), p.State, p.Waiting, p.Failing, p.Suspended,
+				verb.OneLine(p.Name, 0), verb.OneLine(p.Application, 0), p.State+window(p.IsClosed, p.OpensAt), p.Waiting, p.Failing, p.Suspended,
 				strconv.FormatFloat(p.SentPerSecond, 'f', 1, 64), verb.Moment(p.Oldest), verb.Moment(p.NextAttemptAt),
 				verb.OneLine(p.Address, verb.BodyWidth), verb.OrNone(verb.OneLine(verb.OrEmpty(p.LastError), errorWidth)))
 		},
@@ -87,7 +100,7 @@ func newLocationsCommand(env environment) *cobra.Command {
 				state = "Enabled"
 			}
 			fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
-				verb.OneLine(l.Name, 0), verb.OneLine(l.ReceivePort, 0), verb.OneLine(l.Application, 0), state,
+				verb.OneLine(l.Name, 0), verb.OneLine(l.ReceivePort, 0), verb.OneLine(l.Application, 0), state+window(l.IsClosed, l.OpensAt),
 				verb.OneLine(l.Address, verb.BodyWidth), textOr(l.Node), verb.Moment(l.ReportedAt),
 				verb.OrNone(verb.OneLine(verb.OrEmpty(l.Error), errorWidth)))
 		},

@@ -37,13 +37,16 @@ type SendPort struct {
 	HeldKeys      int64      `json:"held_keys"`
 	NextAttemptAt *time.Time `json:"next_attempt_at"`
 	LastError     *string    `json:"last_error"`
+	IsClosed      bool       `json:"is_closed"`
+	OpensAt       *time.Time `json:"opens_at"`
 }
 
 // SendPorts gives send ports by their names.
 func SendPorts(ctx context.Context, db pgdb.DB, scope Scope) ([]SendPort, error) {
 	return collect[SendPort](ctx, db, "read send ports", `
 		select name, application, host, state, stopped_for, adapter, address, pipeline, priority, is_ordered, order_key,
-			on_failure, retry_policy, waiting, failing, sent_per_second::float8, oldest, suspended, held_keys, next_attempt_at, last_error
+			on_failure, retry_policy, waiting, failing, sent_per_second::float8, oldest, suspended, held_keys, next_attempt_at, last_error,
+			is_closed, opens_at
 		from parley_flow.send_ports
 		where ($1::text = '' or application = $1::text) and ($2::text = '' or host = $2::text)
 			and ($3::text = '' or lower(state) = lower($3::text))
@@ -64,12 +67,15 @@ type Location struct {
 	Error        *string    `json:"error"`
 	Node         *string    `json:"node"`
 	ReportedAt   *time.Time `json:"reported_at"`
+	IsClosed     bool       `json:"is_closed"`
+	OpensAt      *time.Time `json:"opens_at"`
 }
 
 // Locations gives receive locations by their names.
 func Locations(ctx context.Context, db pgdb.DB, scope Scope) ([]Location, error) {
 	return collect[Location](ctx, db, "read receive locations", `
-		select name, receive_port, application, host, is_enabled, adapter, address, pipeline, failing_since, error, node, reported_at
+		select name, receive_port, application, host, is_enabled, adapter, address, pipeline, failing_since, error, node, reported_at,
+			is_closed, opens_at
 		from parley_flow.receive_locations
 		where ($1::text = '' or application = $1::text) and ($2::text = '' or host = $2::text) and ($3::text = '' or receive_port = $3::text)
 		order by name`, scope.Application, scope.Host, scope.ReceivePort)

@@ -1,11 +1,30 @@
 -- Views of ports, hosts, subscriptions, definitions and counters for operators.
 
+create function parley_flow._p_closed(kind text, object text, host text)
+returns table (is_closed boolean, opens_at timestamptz)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select true, min((c.closed ->> 'until')::timestamptz)
+  from parley_flow._p_host_instance as i
+  cross join lateral jsonb_array_elements(
+    case when jsonb_typeof(i.report -> 'closed') = 'array' then i.report -> 'closed' else '[]' end
+  ) as c (closed)
+  where i.host = $3 and i.reported_at > clock_timestamp() - interval '1 minute'
+    and c.closed ->> 'kind' = $1 and c.closed ->> 'object' = $2
+  having count(*) > 0
+$$;
+
+comment on function parley_flow._p_closed(text, text, text) is
+'Gives a row for a location or port that its schedule closes now, as nodes report it, with when it opens again; null:
+never. No row for one that is open, or of which no node reports.';
+
 create function parley_flow._p_send_port_rows(caller parley.caller default parley.current_caller())
 returns table (
   name text, application text, host text, state text, stopped_for text, adapter text, address text, pipeline text,
   priority integer, is_ordered boolean, order_key text, on_failure text, retry_policy text, waiting bigint,
   failing bigint, sent_per_second numeric, oldest timestamptz, suspended bigint, held_keys bigint,
-  next_attempt_at timestamptz, last_error text
+  next_attempt_at timestamptz, last_error text, is_closed boolean, opens_at timestamptz
 )
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
@@ -15,7 +34,7 @@ as $$
     coalesce(c.went, 0), c.oldest,
     (select count(*) from parley_flow._p_suspended as u where u.send_port = s.name),
     (select count(*) from parley_flow._p_held_key as k where k.send_port_id = s.send_port_id),
-    l.next_attempt_at, coalesce(n.cause, l.last_error)
+    l.next_attempt_at, coalesce(n.cause, l.last_error), coalesce(d.is_closed, false), d.opens_at
   from (
     select parley_flow._p_applications_of(parley.caller_role(caller), 'VIEW') as applications
   ) as a
@@ -37,6 +56,7 @@ as $$
     order by i.node
     limit 1
   ) as n on true
+  left join lateral parley_flow._p_closed('send port', s.name, h.name) as d on true
   where a.applications = array['*'] or s.application = any (a.applications)
 $$;
 
@@ -45,25 +65,27 @@ comment on function parley_flow._p_send_port_rows(parley.caller) is 'Gives what 
 create view parley_flow.send_ports as
 select s.name, s.application, s.host, s.state, s.stopped_for, s.adapter, s.address, s.pipeline, s.priority,
   s.is_ordered, s.order_key, s.on_failure, s.retry_policy, s.waiting, s.failing, s.sent_per_second, s.oldest,
-  s.suspended, s.held_keys, s.next_attempt_at, s.last_error
+  s.suspended, s.held_keys, s.next_attempt_at, s.last_error, s.is_closed, s.opens_at
 from parley_flow._p_send_port_rows() as s;
 
 comment on view parley_flow.send_ports is
 'Send ports, their states and what waits for them, for who holds VIEW. stopped_for: why the engine has stopped it;
 waiting: deliveries that are not ended nor suspended; failing: those of them that have failed; held_keys: keys of an
 order that wait for their head; next_attempt_at: until when nothing is sent, because the destination was not there;
-last_error: why a node leaves the port out, or what the last attempt that failed met.';
+last_error: why a node leaves the port out, or what the last attempt that failed met; is_closed: its schedule keeps it
+from sending now, until opens_at (null: for good).';
 
 create function parley_flow._p_location_rows(caller parley.caller default parley.current_caller())
 returns table (
   name text, receive_port text, application text, host text, is_enabled boolean, adapter text, address text,
-  pipeline text, failing_since timestamptz, error text, node text, reported_at timestamptz
+  pipeline text, failing_since timestamptz, error text, node text, reported_at timestamptz, is_closed boolean,
+  opens_at timestamptz
 )
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
   select l.name, p.name, p.application, h.name, l.is_enabled, l.adapter, l.address, l.pipeline, r.failing_since,
-    r.error, r.node, r.reported_at
+    r.error, r.node, r.reported_at, coalesce(d.is_closed, false), d.opens_at
   from (
     select parley_flow._p_applications_of(parley.caller_role(caller), 'VIEW') as applications
   ) as a
@@ -77,6 +99,7 @@ as $$
     order by o.reported_at desc
     limit 1
   ) as r on true
+  left join lateral parley_flow._p_closed('receive location', l.name, h.name) as d on true
   where a.applications = array['*'] or p.application = any (a.applications)
 $$;
 
@@ -84,11 +107,12 @@ comment on function parley_flow._p_location_rows(parley.caller) is 'Gives what p
 
 create view parley_flow.receive_locations as
 select l.name, l.receive_port, l.application, l.host, l.is_enabled, l.adapter, l.address, l.pipeline, l.failing_since,
-  l.error, l.node, l.reported_at
+  l.error, l.node, l.reported_at, l.is_closed, l.opens_at
 from parley_flow._p_location_rows() as l;
 
 comment on view parley_flow.receive_locations is
-'Receive locations, and how they were doing when a node last reported, for who holds VIEW.';
+'Receive locations, and how they were doing when a node last reported, for who holds VIEW. is_closed: its schedule keeps
+it from taking in now, until opens_at (null: for good).';
 
 create function parley_flow._p_host_rows(caller parley.caller default parley.current_caller())
 returns table (
