@@ -91,7 +91,7 @@ func TestLocationThatCannotBeServedIsReported(t *testing.T) {
 	parleytest.Until(t, "all are reported", func() bool {
 		return sqltest.Value[int](e.Session, "select count(*)::integer from parley_flow._p_find_faults('RUNTIME', '0') where code = 'flow-location'") == 3
 	})
-	got := sqltest.Value[string](e.Session, "select string_agg(name || ': ' || error, '; ' order by name) from parley_flow.receive_locations where error is not null")
+	got := sqltest.Value[string](e.Session, "select string_agg(name || ': ' || last_error, '; ' order by name) from parley_flow.receive_locations where failing_since is not null")
 	for _, want := range []string{
 		"Wrong: wrong cannot be reached from here", `Unknown: there is no adapter "SMOKE" that takes in`,
 		"Secret: the secret env:NOT_PERMITTED is not permitted by the operator of this node; permit it with --allow-secret env:NOT_PERMITTED",
@@ -103,7 +103,8 @@ func TestLocationThatCannotBeServedIsReported(t *testing.T) {
 	e.apply(`{"receive location": {"Wrong": {"receive_port": "In", "host": "Receive", "adapter": "FAKE", "address": "right"}}}`)
 	e.intake("Wrong")
 	parleytest.Until(t, "it is well", func() bool {
-		return sqltest.Value[bool](e.Session, "select error is null from parley_flow.receive_locations where name = 'Wrong'")
+		return sqltest.Value[bool](e.Session, `select failing_since is null and last_error ~ 'wrong cannot be reached' and recovered_at >= last_error_at
+			from parley_flow.receive_locations where name = 'Wrong'`)
 	})
 }
 

@@ -39,7 +39,8 @@ type port struct {
 	running  int     // batches that are being sent
 	waiting  []unit
 	progress time.Time // when it last had an outcome, or began to have something in its hands
-	isFailed bool      // whether the last outcome was that the destination is away
+	isFailed bool      // whether the last outcome was a failure
+	reported time.Time // when the database was notified last that something was sent
 }
 
 // unit has messages that are sent in one go: some of an unordered port, or all of a lease of an ordered one.

@@ -2,25 +2,32 @@ package host
 
 import (
 	"context"
+	"time"
 
 	flowstore "github.com/parley-broker/parley/internal/store/flow"
 )
 
-// unreachable takes that the destination of a port is away, and gives back what waits for it.
-func (ps *ports) unreachable(p *port) {
+// reachedInterval is how often the database is notified that a port sends, without a failure on this node: another node may have failed.
+const reachedInterval = 10 * time.Second
+
+// failed takes that a port could not send.
+func (ps *ports) failed(p *port) {
 	ps.mu.Lock()
+	defer ps.mu.Unlock()
 	p.isFailed = true
-	ps.mu.Unlock()
-	ps.giveBackAll(p)
 }
 
-// reached takes that the destination of a port is there. After a failure the database is told, so that all that waits for the port goes on.
+// reached takes that a port has sent something. After a failure the database is notified at once, so that all that waits for the port
+// goes on and its last error is over.
 func (ps *ports) reached(p *port) {
 	ps.mu.Lock()
-	wasFailed := p.isFailed
+	isNews := p.isFailed || time.Since(p.reported) > reachedInterval
 	p.isFailed = false
+	if isNews {
+		p.reported = time.Now()
+	}
 	ps.mu.Unlock()
-	if !wasFailed {
+	if !isNews {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), statementTimeout)

@@ -2,12 +2,14 @@ package host_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/parley-broker/parley/internal/flow/adapter"
 	"github.com/parley-broker/parley/internal/sqltest"
+	"github.com/parley-broker/parley/parleytest"
 )
 
 const linesSchema = `<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema" xmlns:b="http://schemas.microsoft.com/BizTalk/2003" targetNamespace="urn:file">
@@ -52,4 +54,42 @@ func TestBadRecordsAreSuspendedAndTheMessageAroundThemGoesOn(t *testing.T) {
 	sqltest.Equal(e.Session, "x4999;bad x9999;bad x14999;bad x19999;bad", `
 		select string_agg(rtrim(convert_from(m.body, 'UTF8'), E'\n'), ' ' order by m.message_id)
 		from parley_flow._p_suspended as s join parley_flow._p_message as m using (message_id)`)
+}
+
+func TestTheLastErrorOfAPortIsOverOnceItHasSentSomething(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t)
+	e.port("Out", `{"ordered": true, "order_key": "urn:p#Key"}`)
+	e.destination("Out", failsWith(adapter.Failure{Code: "send.transport", Err: errors.New("nobody listens"), Unreachable: true}))
+	e.serve()
+	e.take("a")
+	const isFailing = `select coalesce(bool_or(last_error = $1 and last_error_at > clock_timestamp() - interval '1 hour' and recovered_at is null), false)
+		from parley_flow.send_ports where name = 'Out'`
+	const isOver = `select coalesce(bool_or(last_error = $1 and recovered_at > last_error_at), false) from parley_flow.send_ports where name = 'Out'`
+	parleytest.Until(t, "the error is shown", func() bool { return sqltest.Value[bool](e.Session, isFailing, "nobody listens") })
+	e.destination("Out", e.record("Out"))
+	e.untilSent(1)
+	parleytest.Until(t, "the error is over", func() bool { return sqltest.Value[bool](e.Session, isOver, "nobody listens") })
+	e.untilEmpty()
+	// A failure of one message is an error of the port too.
+	e.port("Out", `{}`)
+	e.destination("Out", failsWith(adapter.Failure{Code: "send.refused", Err: errors.New("no such order"), Permanent: true}))
+	e.take("b")
+	parleytest.Until(t, "the second error is shown", func() bool { return sqltest.Value[bool](e.Session, isFailing, "no such order") })
+	e.destination("Out", e.record("Out"))
+	e.take("c")
+	parleytest.Until(t, "the second error is over", func() bool { return sqltest.Value[bool](e.Session, isOver, "no such order") })
+}
+
+func TestASuccessOfOneNodeEndsTheErrorThatAnotherHasMet(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t)
+	e.serve()
+	e.take("a")
+	e.untilSent(1)
+	e.Exec("select parley_flow._p_record_port_failure(send_port_id, 'elsewhere') from parley_flow._p_send_port where name = 'Out'")
+	parleytest.Until(t, "the error is over", func() bool {
+		e.take("b")
+		return sqltest.Value[bool](e.Session, "select recovered_at is not null from parley_flow.send_ports where name = 'Out'")
+	})
 }

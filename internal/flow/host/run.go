@@ -276,6 +276,7 @@ func (r *run) failed(ctx context.Context, batch []*flowstore.Claimed, err error)
 		r.pending.Wait() // those before them are recorded first
 	}
 	failure := asFailure(err)
+	r.host.ports.failed(r.port)
 	items := unit{r.lease, batch}.numbers()
 	r.host.leases.hand(r.lease.number, len(items))
 	f := flowstore.Failure{
@@ -300,7 +301,7 @@ func (r *run) failed(ctx context.Context, batch []*flowstore.Claimed, err error)
 	r.host.leases.ended(r.lease.number, len(items)+behind)
 	r.host.ports.left(r.port.name, len(items)+behind, true)
 	if failure.Unreachable {
-		r.host.ports.unreachable(r.port)
+		r.host.ports.giveBackAll(r.port)
 		r.giveUp(ctx, r.rest)
 		r.rest = nil
 	}

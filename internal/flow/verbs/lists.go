@@ -53,6 +53,18 @@ func (l list[T]) writeAll(out io.Writer, found []T) error {
 	return table.Flush()
 }
 
+// shownError has an error with its time; one that is over says so first.
+func shownError(e flowstore.LastError) string {
+	if e.Text == nil {
+		return verb.OrNone("")
+	}
+	text := verb.Moment(e.At) + ": " + verb.OneLine(*e.Text, errorWidth)
+	if e.RecoveredAt != nil {
+		text = "over since " + verb.Moment(e.RecoveredAt) + "; " + text
+	}
+	return text
+}
+
 func textOr(text *string) string { return verb.OrNone(verb.OneLine(verb.OrEmpty(text), 0)) }
 
 // window says behind a state that a schedule keeps something from its work.
@@ -71,14 +83,14 @@ func newPortsCommand(env environment) *cobra.Command {
 	return list[flowstore.SendPort]{
 		name: "ports", short: "List send ports, and what waits for them", nothing: "there is no send port",
 		long: `List send ports with their states and what waits for them: WAITING has deliveries that are not ended nor suspended, FAILING
-those of them that have failed.`,
+those of them that have failed. LAST ERROR says when it was, and is over once the port has sent something after it.`,
 		example: "  parley flow ports --state Stopped", read: flowstore.SendPorts,
 		header: "PORT\tAPPLICATION\tSTATE\tWAITING\tFAILING\tSUSPENDED\tSENT/S\tOLDEST\tNEXT ATTEMPT\tADDRESS\tLAST ERROR",
 		write: func(out io.Writer, p flowstore.SendPort) {
 			fmt.Fprintf(out, "%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n",
 				verb.OneLine(p.Name, 0), verb.OneLine(p.Application, 0), p.State+window(p.IsClosed, p.OpensAt), p.Waiting, p.Failing, p.Suspended,
 				strconv.FormatFloat(p.SentPerSecond, 'f', 1, 64), verb.Moment(p.Oldest), verb.Moment(p.NextAttemptAt),
-				verb.OneLine(p.Address, verb.BodyWidth), verb.OrNone(verb.OneLine(verb.OrEmpty(p.LastError), errorWidth)))
+				verb.OneLine(p.Address, verb.BodyWidth), shownError(p.LastError))
 		},
 		flags: func(cmd *cobra.Command, s *flowstore.Scope) {
 			cmd.Flags().StringVar(&s.Application, "application", "", "of this application")
@@ -91,9 +103,10 @@ those of them that have failed.`,
 func newLocationsCommand(env environment) *cobra.Command {
 	return list[flowstore.Location]{
 		name: "locations", short: "List receive locations, and how they are doing", nothing: "there is no receive location",
-		long:    `List receive locations, and how they were doing when a node last reported.`,
+		long: `List receive locations, and how they were doing when a node last reported. LAST ERROR says when it was, and is over once the
+source could be reached again.`,
 		example: "  parley flow locations --receive-port 'Orders in'", read: flowstore.Locations,
-		header: "LOCATION\tRECEIVE PORT\tAPPLICATION\tSTATE\tADDRESS\tNODE\tREPORTED\tERROR",
+		header: "LOCATION\tRECEIVE PORT\tAPPLICATION\tSTATE\tADDRESS\tNODE\tREPORTED\tLAST ERROR",
 		write: func(out io.Writer, l flowstore.Location) {
 			state := "Disabled"
 			if l.IsEnabled {
@@ -102,7 +115,7 @@ func newLocationsCommand(env environment) *cobra.Command {
 			fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
 				verb.OneLine(l.Name, 0), verb.OneLine(l.ReceivePort, 0), verb.OneLine(l.Application, 0), state+window(l.IsClosed, l.OpensAt),
 				verb.OneLine(l.Address, verb.BodyWidth), textOr(l.Node), verb.Moment(l.ReportedAt),
-				verb.OrNone(verb.OneLine(verb.OrEmpty(l.Error), errorWidth)))
+				shownError(l.LastError))
 		},
 		flags: func(cmd *cobra.Command, s *flowstore.Scope) {
 			cmd.Flags().StringVar(&s.Application, "application", "", "of this application")

@@ -36,9 +36,16 @@ type SendPort struct {
 	Suspended     int64      `json:"suspended"`
 	HeldKeys      int64      `json:"held_keys"`
 	NextAttemptAt *time.Time `json:"next_attempt_at"`
-	LastError     *string    `json:"last_error"`
-	IsClosed      bool       `json:"is_closed"`
-	OpensAt       *time.Time `json:"opens_at"`
+	LastError
+	IsClosed bool       `json:"is_closed"`
+	OpensAt  *time.Time `json:"opens_at"`
+}
+
+// LastError is the last failure of a port or location. RecoveredAt is when it worked after that; nil: it has not yet.
+type LastError struct {
+	Text        *string    `json:"last_error"`
+	At          *time.Time `json:"last_error_at"`
+	RecoveredAt *time.Time `json:"recovered_at"`
 }
 
 // SendPorts gives send ports by their names.
@@ -46,7 +53,7 @@ func SendPorts(ctx context.Context, db pgdb.DB, scope Scope) ([]SendPort, error)
 	return collect[SendPort](ctx, db, "read send ports", `
 		select name, application, host, state, stopped_for, adapter, address, pipeline, priority, is_ordered, order_key,
 			on_failure, retry_policy, waiting, failing, sent_per_second::float8, oldest, suspended, held_keys, next_attempt_at, last_error,
-			is_closed, opens_at
+			last_error_at, recovered_at, is_closed, opens_at
 		from parley_flow.send_ports
 		where ($1::text = '' or application = $1::text) and ($2::text = '' or host = $2::text)
 			and ($3::text = '' or lower(state) = lower($3::text))
@@ -64,18 +71,18 @@ type Location struct {
 	Address      string     `json:"address"`
 	Pipeline     string     `json:"pipeline"`
 	FailingSince *time.Time `json:"failing_since"`
-	Error        *string    `json:"error"`
-	Node         *string    `json:"node"`
-	ReportedAt   *time.Time `json:"reported_at"`
-	IsClosed     bool       `json:"is_closed"`
-	OpensAt      *time.Time `json:"opens_at"`
+	LastError
+	Node       *string    `json:"node"`
+	ReportedAt *time.Time `json:"reported_at"`
+	IsClosed   bool       `json:"is_closed"`
+	OpensAt    *time.Time `json:"opens_at"`
 }
 
 // Locations gives receive locations by their names.
 func Locations(ctx context.Context, db pgdb.DB, scope Scope) ([]Location, error) {
 	return collect[Location](ctx, db, "read receive locations", `
-		select name, receive_port, application, host, is_enabled, adapter, address, pipeline, failing_since, error, node, reported_at,
-			is_closed, opens_at
+		select name, receive_port, application, host, is_enabled, adapter, address, pipeline, failing_since, last_error, last_error_at,
+			recovered_at, node, reported_at, is_closed, opens_at
 		from parley_flow.receive_locations
 		where ($1::text = '' or application = $1::text) and ($2::text = '' or host = $2::text) and ($3::text = '' or receive_port = $3::text)
 		order by name`, scope.Application, scope.Host, scope.ReceivePort)

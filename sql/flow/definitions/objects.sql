@@ -66,6 +66,18 @@ stopped it, null when an operator did.';
 
 create index _p_send_port_host on parley_flow._p_send_port (host_id);
 
+-- No foreign key: a failure is recorded under locks of lanes, which come behind those of ports. Maintenance removes the
+-- rows of ports that are gone.
+create table parley_flow._p_send_port_failure (
+  send_port_id integer primary key,
+  failed_at timestamptz not null default clock_timestamp(),
+  error text not null,
+  recovered_at timestamptz
+);
+
+comment on table parley_flow._p_send_port_failure is
+'The last failure of each send port that has had one. recovered_at: the first success after it; null: none yet.';
+
 create table parley_flow._p_port_group (
   name text primary key,
   application text not null,

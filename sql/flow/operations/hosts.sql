@@ -23,11 +23,14 @@ create table parley_flow._p_location_report (
   reported_at timestamptz not null default clock_timestamp(),
   failing_since timestamptz,
   error text,
+  failed_at timestamptz,
+  recovered_at timestamptz,
   primary key (location, node)
 );
 
 comment on table parley_flow._p_location_report is
-'How receive locations are doing on each node. failing_since: null while the source can be reached.';
+'How receive locations are doing on each node. failing_since: null while the source can be reached; error: the last one,
+reported at failed_at; recovered_at: when the source could be reached after that.';
 
 create function parley_flow._p_configuration_version(caller parley.caller default parley.current_caller())
 returns bigint
@@ -191,13 +194,20 @@ begin
   if node is null then
     found := parley_flow._p_raise('missing', 'node');
   end if;
-  insert into parley_flow._p_location_report as r (location, node, failing_since, error)
+  insert into parley_flow._p_location_report as r (location, node, failing_since, error, failed_at)
   values (
-    v_location.name, $3, case when $4 is not null then clock_timestamp() end, left($4, 10000)
+    v_location.name, $3, case when $4 is not null then clock_timestamp() end, left($4, 10000),
+    case when $4 is not null then clock_timestamp() end
   )
   on conflict on constraint _p_location_report_pkey do update
-  set reported_at = clock_timestamp(), error = excluded.error,
-    failing_since = case when excluded.error is not null then coalesce(r.failing_since, clock_timestamp()) end;
+  set reported_at = clock_timestamp(), error = coalesce(excluded.error, r.error),
+    failed_at = coalesce(excluded.failed_at, r.failed_at),
+    failing_since = case when excluded.error is not null then coalesce(r.failing_since, clock_timestamp()) end,
+    recovered_at = case
+      when excluded.error is not null then null
+      when r.failing_since is not null then clock_timestamp()
+      else r.recovered_at
+    end;
 end
 $$;
 
@@ -244,6 +254,8 @@ declare
   v_forgotten integer;
 begin
   delete from parley_flow._p_host_instance as i where i.reported_at < clock_timestamp() - interval '1 day';
+  delete from parley_flow._p_send_port_failure as f
+  where not exists (select from parley_flow._p_send_port as s where s.send_port_id = f.send_port_id);
   delete from parley_flow._p_location_report as r where r.reported_at < clock_timestamp() - interval '1 day';
   get diagnostics v_forgotten = row_count;
   return v_forgotten;
@@ -251,4 +263,5 @@ end
 $$;
 
 comment on function parley_flow._p_forget_instances() is
-'Forgets nodes that have been gone for a day, and what they said of locations; gives how many of the latter.';
+'Forgets nodes that have been gone for a day and what they said of locations, and failures of ports that are gone; gives
+how many reports of locations.';

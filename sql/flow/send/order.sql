@@ -184,12 +184,14 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_host constant parley_flow._p_host := parley_flow._p_require_host(parley.caller_role(caller), host);
+  v_port_id integer;
   v_lane record;
   v_lanes integer := 0;
 begin
-  if not exists (
-    select from parley_flow._p_send_port as s where s.name = send_port and s.host_id = v_host.host_id
-  ) then
+  select s.send_port_id into v_port_id
+  from parley_flow._p_send_port as s
+  where s.name = send_port and s.host_id = v_host.host_id;
+  if not found then
     found := parley_flow._p_raise('port of host', coalesce(send_port, 'null'), host);
   end if;
   for v_lane in
@@ -202,13 +204,16 @@ begin
   loop
     v_lanes := v_lanes + parley_store.retry_lane(v_host.system, v_lane.lane)::integer;
   end loop;
+  update parley_flow._p_send_port_failure as f
+  set recovered_at = clock_timestamp()
+  where f.send_port_id = v_port_id and f.recovered_at is null;
   return v_lanes;
 end
 $$;
 
 comment on function parley_flow._p_reached(text, text, parley.caller) is
-'Says that the destination of a port is there again: lanes of it that were put off are tried at once, but those of keys
-that are held. Gives how many.
+'Says that a port has sent something after a failure: lanes of it that were put off are tried at once, but those of keys
+that are held, and its last error is over. Gives how many lanes.
 Errors: PF001, PF006.';
 
 create function parley_flow._p_try_again(

@@ -1,5 +1,29 @@
 -- Deliveries that could not be sent: tried again, suspended, or routed as a failed message.
 
+create function parley_flow._p_record_port_failure(send_port_id integer, error text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  -- One failure may be that of many messages at once: the row is written once a second.
+  if exists (
+    select
+    from parley_flow._p_send_port_failure as f
+    where f.send_port_id = _p_record_port_failure.send_port_id and f.error = left(_p_record_port_failure.error, 10000)
+      and f.recovered_at is null and f.failed_at > clock_timestamp() - interval '1 second'
+  ) then
+    return;
+  end if;
+  insert into parley_flow._p_send_port_failure as f (send_port_id, error)
+  values (_p_record_port_failure.send_port_id, left(_p_record_port_failure.error, 10000))
+  on conflict on constraint _p_send_port_failure_pkey do update
+  set failed_at = clock_timestamp(), error = excluded.error, recovered_at = null;
+end
+$$;
+
+comment on function parley_flow._p_record_port_failure(integer, text) is
+'Records that a send port could not send, for operators.';
+
 create function parley_flow._p_fail(
   caller oid, host text, lease_id bigint, items bigint[], failure parley_flow._p_failure, retries boolean,
   retry_after interval, is_unreachable boolean
@@ -38,6 +62,9 @@ begin
       coalesce(clock_timestamp() + retry_after, parley_flow._p_next_try(v_port.retry_policy, 1), clock_timestamp()),
       left(failure.error, 10000)
     );
+  end if;
+  if v_port.name is not null then
+    perform parley_flow._p_record_port_failure(v_port.send_port_id, failure.error);
   end if;
 end
 $$;

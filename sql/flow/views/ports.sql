@@ -24,7 +24,8 @@ returns table (
   name text, application text, host text, state text, stopped_for text, adapter text, address text, pipeline text,
   priority integer, is_ordered boolean, order_key text, on_failure text, retry_policy text, waiting bigint,
   failing bigint, sent_per_second numeric, oldest timestamptz, suspended bigint, held_keys bigint,
-  next_attempt_at timestamptz, last_error text, is_closed boolean, opens_at timestamptz
+  next_attempt_at timestamptz, last_error text, last_error_at timestamptz, recovered_at timestamptz,
+  is_closed boolean, opens_at timestamptz
 )
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
@@ -34,7 +35,8 @@ as $$
     coalesce(c.went, 0), c.oldest,
     (select count(*) from parley_flow._p_suspended as u where u.send_port = s.name),
     (select count(*) from parley_flow._p_held_key as k where k.send_port_id = s.send_port_id),
-    l.next_attempt_at, coalesce(n.cause, l.last_error), coalesce(d.is_closed, false), d.opens_at
+    l.next_attempt_at, coalesce(n.cause, f.error), coalesce(n.reported_at, f.failed_at),
+    case when n.cause is null then f.recovered_at end, coalesce(d.is_closed, false), d.opens_at
   from (
     select parley_flow._p_applications_of(parley.caller_role(caller), 'VIEW') as applications
   ) as a
@@ -46,9 +48,16 @@ as $$
     from parley_store.lane_counts as o
     group by 1, 2
   ) as c on c.system = h.system and c.port = s.name
-  left join parley_store.lanes as l on l.system = h.system and l.lane = s.name
+  left join (
+    select o.system, parley_flow._p_port_of_lane(o.lane) as port, max(o.next_attempt_at) as next_attempt_at
+    from parley_store.lanes as o
+    where o.next_attempt_at > clock_timestamp()
+      and not exists (select from parley_flow._p_held_key as k where k.system = o.system and k.lane = o.lane)
+    group by 1, 2
+  ) as l on l.system = h.system and l.port = s.name
+  left join parley_flow._p_send_port_failure as f on f.send_port_id = s.send_port_id
   left join lateral (
-    select format('on node %s: %s', i.node, left(p.problem ->> 'cause', 1000)) as cause
+    select format('on node %s: %s', i.node, left(p.problem ->> 'cause', 1000)) as cause, i.reported_at
     from parley_flow._p_host_instance as i
     cross join lateral jsonb_path_query(i.report, '$.problems[*]') as p (problem)
     where i.host = h.name and i.reported_at > clock_timestamp() - interval '1 minute' and s.state = 'Started'
@@ -65,27 +74,28 @@ comment on function parley_flow._p_send_port_rows(parley.caller) is 'Gives what 
 create view parley_flow.send_ports as
 select s.name, s.application, s.host, s.state, s.stopped_for, s.adapter, s.address, s.pipeline, s.priority,
   s.is_ordered, s.order_key, s.on_failure, s.retry_policy, s.waiting, s.failing, s.sent_per_second, s.oldest,
-  s.suspended, s.held_keys, s.next_attempt_at, s.last_error, s.is_closed, s.opens_at
+  s.suspended, s.held_keys, s.next_attempt_at, s.last_error, s.last_error_at, s.recovered_at, s.is_closed, s.opens_at
 from parley_flow._p_send_port_rows() as s;
 
 comment on view parley_flow.send_ports is
 'Send ports, their states and what waits for them, for who holds VIEW. stopped_for: why the engine has stopped it;
 waiting: deliveries that are not ended nor suspended; failing: those of them that have failed; held_keys: keys of an
 order that wait for their head; next_attempt_at: until when nothing is sent, because the destination was not there;
-last_error: why a node leaves the port out, or what the last attempt that failed met; is_closed: its schedule keeps it
-from sending now, until opens_at (null: for good).';
+last_error: why a node leaves the port out, or what the last attempt that failed met, at last_error_at; recovered_at:
+when it sent something after that, null: not yet; is_closed: its schedule keeps it from sending now, until opens_at
+(null: for good).';
 
 create function parley_flow._p_location_rows(caller parley.caller default parley.current_caller())
 returns table (
   name text, receive_port text, application text, host text, is_enabled boolean, adapter text, address text,
-  pipeline text, failing_since timestamptz, error text, node text, reported_at timestamptz, is_closed boolean,
-  opens_at timestamptz
+  pipeline text, failing_since timestamptz, last_error text, last_error_at timestamptz, recovered_at timestamptz,
+  node text, reported_at timestamptz, is_closed boolean, opens_at timestamptz
 )
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
   select l.name, p.name, p.application, h.name, l.is_enabled, l.adapter, l.address, l.pipeline, r.failing_since,
-    r.error, r.node, r.reported_at, coalesce(d.is_closed, false), d.opens_at
+    r.error, r.failed_at, r.recovered_at, r.node, r.reported_at, coalesce(d.is_closed, false), d.opens_at
   from (
     select parley_flow._p_applications_of(parley.caller_role(caller), 'VIEW') as applications
   ) as a
@@ -93,10 +103,12 @@ as $$
   join parley_flow._p_receive_port as p on p.receive_port_id = l.receive_port_id
   join parley_flow._p_host as h on h.host_id = l.host_id
   left join lateral (
-    select o.failing_since, o.error, o.node, o.reported_at
+    select o.failing_since, o.error, o.failed_at, o.recovered_at, o.node, o.reported_at
     from parley_flow._p_location_report as o
     where o.location = l.name
-    order by o.reported_at desc
+    -- A node on which it fails comes first, as long as that node reports.
+    order by o.failing_since is not null and o.reported_at > clock_timestamp() - interval '5 minutes' desc,
+      o.reported_at desc
     limit 1
   ) as r on true
   left join lateral parley_flow._p_closed('receive location', l.name, h.name) as d on true
@@ -107,12 +119,13 @@ comment on function parley_flow._p_location_rows(parley.caller) is 'Gives what p
 
 create view parley_flow.receive_locations as
 select l.name, l.receive_port, l.application, l.host, l.is_enabled, l.adapter, l.address, l.pipeline, l.failing_since,
-  l.error, l.node, l.reported_at, l.is_closed, l.opens_at
+  l.last_error, l.last_error_at, l.recovered_at, l.node, l.reported_at, l.is_closed, l.opens_at
 from parley_flow._p_location_rows() as l;
 
 comment on view parley_flow.receive_locations is
-'Receive locations, and how they were doing when a node last reported, for who holds VIEW. is_closed: its schedule keeps
-it from taking in now, until opens_at (null: for good).';
+'Receive locations, and how they were doing when a node last reported, for who holds VIEW. failing_since: null where the
+source can be reached; last_error: why it could not be, at last_error_at; recovered_at: when it could be again;
+is_closed: its schedule keeps it from taking in now, until opens_at (null: for good).';
 
 create function parley_flow._p_host_rows(caller parley.caller default parley.current_caller())
 returns table (
