@@ -23,6 +23,7 @@ type Fault struct { //nolint:errname // a fault is what the field of integration
 	Number   int64  `json:"message_number,omitempty"` // of the message in its interchange, from 1
 	Record   string `json:"record,omitempty"`         // path of the record in its schema
 	Field    string `json:"field,omitempty"`
+	Node     string `json:"node,omitempty"` // path of the node of the document that a map was treating
 	Expected string `json:"expected,omitempty"`
 	End      int64  `json:"end,omitempty"` // byte behind the part of the body that cannot be read, 0: the rest
 	Err      error  `json:"-"`
@@ -35,7 +36,9 @@ func (f *Fault) Error() string {
 	if f.File != "" {
 		b.WriteString(f.File + ": ")
 	}
-	if f.Place.Line > 0 {
+	if f.Place.Line > 0 && f.Place.Column == 0 {
+		fmt.Fprintf(&b, "line %d: ", f.Place.Line)
+	} else if f.Place.Line > 0 {
 		fmt.Fprintf(&b, "line %d, column %d (byte %d): ", f.Place.Line, f.Place.Column, f.Place.Byte)
 	} else if f.Place.Byte > 0 {
 		fmt.Fprintf(&b, "byte %d: ", f.Place.Byte)
@@ -47,6 +50,9 @@ func (f *Fault) Error() string {
 		fmt.Fprintf(&b, "record %s: ", f.Record)
 	case f.Field != "":
 		fmt.Fprintf(&b, "field %s: ", f.Field)
+	}
+	if f.Node != "" {
+		b.WriteString("at " + f.Node + ": ")
 	}
 	b.WriteString(f.Message)
 	if f.Expected != "" {
