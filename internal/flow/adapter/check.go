@@ -81,12 +81,15 @@ func wrongValue(path []string, field reflect.Value, err error) Problem {
 	return p
 }
 
-// SettingNames gives the names of the settings in a struct, or of what a pointer to one leads to, in their order.
+// SettingNames gives the names of the settings in a struct, or of what a pointer to one leads to, in their order, with those of structs
+// that are embedded in it.
 func SettingNames(of any) []string {
-	structure := reflect.Indirect(reflect.ValueOf(of)).Type()
+	structure := reflect.Indirect(reflect.ValueOf(of))
 	var names []string
-	for field := range structure.Fields() {
-		if name := settingName(field); name != "" {
+	for field, value := range structure.Fields() {
+		if field.Anonymous {
+			names = append(names, SettingNames(value.Interface())...)
+		} else if name := settingName(field); name != "" {
 			names = append(names, name)
 		}
 	}
@@ -104,7 +107,9 @@ func settingName(field reflect.StructField) string {
 func settingFields(structure reflect.Value) map[string]reflect.Value {
 	fields := make(map[string]reflect.Value, structure.NumField())
 	for field, value := range structure.Fields() {
-		if name := settingName(field); name != "" {
+		if field.Anonymous {
+			maps.Copy(fields, settingFields(value))
+		} else if name := settingName(field); name != "" {
 			fields[name] = value
 		}
 	}

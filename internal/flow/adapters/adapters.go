@@ -9,6 +9,7 @@ import (
 	"github.com/parley-broker/parley/internal/flow/adapter/file"
 	"github.com/parley-broker/parley/internal/flow/adapter/postgresql"
 	"github.com/parley-broker/parley/internal/flow/adapter/service"
+	"github.com/parley-broker/parley/internal/flow/adapter/sftp"
 	"github.com/parley-broker/parley/internal/flow/adapter/tcp"
 	"github.com/parley-broker/parley/internal/flow/adapter/web"
 )
@@ -17,7 +18,9 @@ import (
 type Registry struct{ kinds []adapter.Kind }
 
 // All gives every adapter that is built in.
-func All() Registry { return New(file.Kind, postgresql.Kind, service.Kind, tcp.Kind, web.Kind) }
+func All() Registry {
+	return New(file.Kind, postgresql.Kind, service.Kind, sftp.Kind, tcp.Kind, web.Kind)
+}
 
 // New makes a registry of some adapters, for tests too.
 func New(kinds ...adapter.Kind) Registry {

@@ -251,7 +251,8 @@ func TestSecretsBecomeReferences(t *testing.T) {
 		"HTTP":                port("https://erp.example/in", transport("TransportType", "HTTP", "Username", "me", "Password", secret), ""),
 		"an address":          port("https://me:"+secret+"@erp.example/in", transport("TransportType", "HTTP"), ""),
 		"a connection string": port("db://x?user=me&password="+secret, transport("TransportType", "WCF-Oracle"), ""),
-		"an unknown adapter":  port("x://y", transport("TransportType", "SFTP", "UserName", "me", "Password", secret), ""),
+		"an unknown adapter":  port("x://y", transport("TransportType", "Dream", "UserName", "me", "Password", secret), ""),
+		"SFTP":                port("x://y", transport("TransportType", "SFTP", "ServerAddress", "h", "TargetFileName", "%MessageID%", "UserName", "me", "Password", secret), ""),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

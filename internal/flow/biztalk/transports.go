@@ -82,7 +82,7 @@ func (e *endpoint) take(root *node) {
 // transports are the adapters that have a counterpart, by their names in small letters.
 var transports = map[string]func(*endpoint){
 	"file": (*endpoint).file, "http": (*endpoint).http, "wcf-webhttp": (*endpoint).webHTTP,
-	"sql": (*endpoint).sql, "wcf-sql": (*endpoint).sql,
+	"sftp": (*endpoint).sftp, "sql": (*endpoint).sql, "wcf-sql": (*endpoint).sql,
 	"msmq": (*endpoint).queue, "msmqt": (*endpoint).queue, "wcf-netmsmq": (*endpoint).queue, "mqsc": (*endpoint).queue,
 	"mqseries": (*endpoint).queue, "mqs": (*endpoint).queue,
 }
@@ -96,7 +96,6 @@ var remedies = map[string]string{
 	"smtp":        "a program that receives from a service and sends by parley_mail.send",
 	"pop3":        "an address of Parley's mail hub that delivers to a service",
 	"ftp":         "a program such as lftp that copies between the server and a folder, and FILE",
-	"sftp":        "a program such as sftp or rclone that copies between the server and a folder, and FILE",
 	"wcf-custom":  "the transport that its binding configures, by an adapter that there is",
 	"nulladapter": "no port: a message that nobody wants needs none, but one without a subscription is suspended",
 }
@@ -116,7 +115,7 @@ func (e *endpoint) translate() {
 		}
 		instead := remedies[name]
 		if instead == "" {
-			instead = "an adapter that there is: FILE, HTTP, TCP, PostgreSQL or Service; or a program that publishes and receives"
+			instead = "an adapter that there is: FILE, HTTP, SFTP, TCP, PostgreSQL or Service; or a program that publishes and receives"
 		}
 		e.stop(e.at, "adapter "+e.adapter, "there is none of this name", instead)
 		e.address = e.t.text(e.at, e.kind, e.name, e.address)
@@ -221,8 +220,13 @@ func (e *endpoint) file() {
 	if mode := map[string]string{"0": "append", "2": "overwrite"}[e.properties["copymode"]]; mode != "" {
 		e.settings["mode"] = mode
 	}
+	e.address = e.knownMacros(e.address)
+}
+
+// knownMacros writes the macros of a name as they are known here.
+func (e *endpoint) knownMacros(name string) string {
 	hasUnknown := false
-	e.address = macro.ReplaceAllStringFunc(e.address, func(found string) string {
+	known := macro.ReplaceAllStringFunc(name, func(found string) string {
 		for _, known := range macros {
 			if strings.EqualFold(found, known) {
 				return known
@@ -232,9 +236,10 @@ func (e *endpoint) file() {
 		return "%" + found + "%"
 	})
 	if hasUnknown {
-		e.stop(e.at, "macros in the name "+written, "they have no meaning here", "use "+strings.Join(macros[:3], ", ")+
+		e.stop(e.at, "macros in the name "+name, "they have no meaning here", "use "+strings.Join(macros[:3], ", ")+
 			", or give a property for it in the setting macros")
 	}
+	return known
 }
 
 // macro finds the macros of a name.

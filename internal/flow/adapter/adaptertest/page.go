@@ -55,6 +55,8 @@ func settingsOf(group string, defaults reflect.Value) []string {
 	for field, v := range defaults.Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		switch {
+		case field.Anonymous:
+			settings = append(settings, settingsOf(group, v)...)
 		case !slices.Contains(adapter.SettingNames(defaults.Interface()), name):
 		case adapter.IsGroup(v.Type()):
 			settings = append(settings, settingsOf(group+name+".", v)...)

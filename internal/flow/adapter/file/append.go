@@ -16,7 +16,11 @@ import (
 	"syscall"
 
 	"github.com/parley-broker/parley/internal/flow/adapter"
+	"github.com/parley-broker/parley/internal/flow/adapter/filename"
 )
+
+// inMemory is up to which size a message is appended from memory.
+const inMemory = 1 << 20
 
 // appending is a message that is appended to a file.
 type appending struct {
@@ -38,7 +42,7 @@ func (s *sender) appendAll(ctx context.Context, folder *os.Root, messages []*ada
 		}
 	}()
 	for n, m := range messages {
-		name, err := s.target.name(m)
+		name, err := s.target.Name(m)
 		if err != nil {
 			deliveries[n].Err = err
 			continue
@@ -99,7 +103,7 @@ func (s *sender) appendTo(ctx context.Context, folder *os.Root, name string, all
 	j := s.journals[name]
 	if j == nil {
 		j = &journal{name: journalName(name)}
-		if len(s.journals) >= longestName { // names may be without number
+		if len(s.journals) >= filename.LongestName { // names may be without number
 			clear(s.journals)
 		}
 		s.journals[name] = j

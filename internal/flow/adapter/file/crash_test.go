@@ -10,24 +10,25 @@ import (
 	"time"
 
 	"github.com/parley-broker/parley/internal/flow/adapter"
+	"github.com/parley-broker/parley/internal/flow/adapter/folder"
 )
 
 // takenOnly publishes the files that are there, as a process does that ends before it removes one.
-func (l *location) takenOnly(t *testing.T, r *receiver) []candidate {
+func (l *location) takenOnly(t *testing.T, r *receiver) []folder.Candidate {
 	t.Helper()
-	b, err := openBox(r.permission, r.folder, r.settings.MoveTo)
+	b, err := r.open()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer b.close()
-	files, _, err := r.ready(b)
+	defer b.Close()
+	files, _, err := r.Ready(b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	batch, _ := r.batch(t.Context(), b, files)
+	batch, _ := r.Batch(t.Context(), b, files)
 	var inputs []adapter.Input
 	for _, c := range batch {
-		inputs = append(inputs, c.input)
+		inputs = append(inputs, c.Input)
 	}
 	if _, err := l.Take(t.Context(), inputs); err != nil {
 		t.Fatal(err)
@@ -38,13 +39,13 @@ func (l *location) takenOnly(t *testing.T, r *receiver) []candidate {
 // A process ends after each of its steps: the file is taken once, and gone.
 func TestAFileIsTakenOnceWhereverTheProcessEnds(t *testing.T) {
 	t.Parallel()
-	for name, crash := range map[string]func(l *location, c candidate) error{
-		"published": func(*location, candidate) error { return nil },
-		"renamed":   func(l *location, c candidate) error { return l.hide(c) },
-		"marker removed": func(l *location, c candidate) error {
+	for name, crash := range map[string]func(l *location, c folder.Candidate) error{
+		"published": func(*location, folder.Candidate) error { return nil },
+		"renamed":   func(l *location, c folder.Candidate) error { return l.hide(c) },
+		"marker removed": func(l *location, c folder.Candidate) error {
 			return errors.Join(l.hide(c), os.Remove(filepath.Join(l.folder, "a.xml.done")))
 		},
-		"removed": func(l *location, _ candidate) error { return os.Remove(filepath.Join(l.folder, "a.xml")) },
+		"removed": func(l *location, _ folder.Candidate) error { return os.Remove(filepath.Join(l.folder, "a.xml")) },
 	} {
 		l := newLocation(t)
 		const settings = `{"ready": "marker"}`
@@ -68,8 +69,8 @@ func TestAFileIsTakenOnceWhereverTheProcessEnds(t *testing.T) {
 	}
 }
 
-func (l *location) hide(c candidate) error {
-	return os.Rename(filepath.Join(l.folder, c.path), filepath.Join(l.folder, c.entry.hidden()+"-OTHER"))
+func (l *location) hide(c folder.Candidate) error {
+	return os.Rename(filepath.Join(l.folder, c.Path), filepath.Join(l.folder, c.Entry.Hidden()+"-OTHER"))
 }
 
 // A process ends when a file is published; before the next one removes it another file has come under its name.
@@ -115,7 +116,7 @@ func TestAFileThatWasRenamedByMistakeIsPutBack(t *testing.T) {
 	if err := os.Remove(filepath.Join(l.folder, "a.xml")); err != nil {
 		t.Fatal(err)
 	}
-	l.put(t, filepath.Base(batch[0].entry.hidden())+"-OTHER", "2")
+	l.put(t, filepath.Base(batch[0].Entry.Hidden())+"-OTHER", "2")
 	l.put(t, "a.xml", "3") // and one more
 	l.poll(t, r)
 	l.poll(t, r)
@@ -150,15 +151,15 @@ func TestAFileThatCannotBeRemovedIsTakenOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := func() {
-		r.settled = time.Time{}
-		clear(r.pauses)
+		r.Settled = time.Time{}
+		clear(r.Pauses)
 		l.poll(t, r)
 	}
 	for range 3 {
 		again()
 	}
 	left := l.left(t, "in")
-	if len(left) != 2 || !strings.HasPrefix(left[0], batch[0].entry.hidden()+"-") || left[1] != "a.done" {
+	if len(left) != 2 || !strings.HasPrefix(left[0], batch[0].Entry.Hidden()+"-") || left[1] != "a.done" {
 		t.Errorf("left are %q", left)
 	}
 	if err := os.RemoveAll(inTheWay); err != nil {

@@ -1,56 +1,40 @@
 package file
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/parley-broker/parley/internal/flow/adapter"
+	"github.com/parley-broker/parley/internal/flow/adapter/folder"
 )
 
-// identity is by what a file is told from others that have had, or will have, its name. No program can set when a file was changed, so that
-// a copy with the times of its original is another file.
+// identity is that of a file, with what its file system says besides.
 type identity struct {
-	Size     int64  `json:"size"`
-	Modified int64  `json:"modified"` // nanoseconds since 1970
-	Changed  int64  `json:"changed"`  // the same, of its state, 0 where it is not known
-	Inode    uint64 `json:"inode"`
-	names    uint64
-	device   uint64
+	folder.Identity
+	names, device uint64
 }
-
-// isSame reports whether two looks saw one file that nobody has written to.
-func (i identity) isSame(other identity) bool {
-	return i.Size == other.Size && i.Modified == other.Modified && i.Changed == other.Changed && i.Inode == other.Inode
-}
-
-// found is a file of a folder.
-type found struct {
-	path string // from the folder
-	identity
-}
-
-func (f found) name() string { return path.Base(f.path) }
 
 // box is the folder of a location while it is open. Others may write in it, and can put something else in the place of a name at any
 // moment: so every step stays within the folder that was opened, and what was opened is checked before it is read.
 type box struct {
-	top    *os.Root // the permitted folder that has the folder, and the one to which files are moved
-	folder *os.Root
-	inTop  string // the path of the folder in it
-	moveTo string // the path in it of the folder to which files are moved; empty: they are removed
+	top          *os.Root // the permitted folder that has the folder, and the one to which files are moved
+	folder       *os.Root
+	inTop        string // the path of the folder in it
+	moveTo       string // the path in it of the folder to which files are moved; empty: they are removed
+	markerSuffix string // of markers that are removed with their files; empty: there are none
+	cutOffAfter  time.Duration
 	// hidden are the files that were being removed when they were listed, by the beginning of their names.
 	hidden map[string][]string
 }
 
-func (b *box) close() {
+// Close closes the folder.
+func (b *box) Close() {
 	_ = b.top.Close()
 	if b.folder != nil {
 		_ = b.folder.Close()
@@ -58,25 +42,25 @@ func (b *box) close() {
 }
 
 // openBox opens the folder of a location.
-func openBox(p adapter.Permission, folder, moveTo string) (opened *box, err error) {
-	top, inTop, err := p.OpenFolder(folder)
+func openBox(p adapter.Permission, address, moveTo string) (opened *box, err error) {
+	top, inTop, err := p.OpenFolder(address)
 	if err != nil {
 		return nil, err
 	}
-	b := &box{top: top, inTop: inTop}
+	b := &box{top: top, inTop: inTop, cutOffAfter: cutOffAfter}
 	defer func() {
 		if err != nil {
-			b.close()
+			b.Close()
 		}
 	}()
 	if b.folder, err = top.OpenRoot(inTop); err != nil {
-		return nil, fmt.Errorf("open the folder %s: %w", folder, err)
+		return nil, fmt.Errorf("open the folder %s: %w", address, err)
 	}
 	if moveTo == "" {
 		return b, nil
 	}
 	if !path.IsAbs(moveTo) {
-		moveTo = path.Join(folder, moveTo)
+		moveTo = path.Join(address, moveTo)
 	}
 	if err := p.CheckFolder(moveTo); err != nil {
 		return nil, err
@@ -112,9 +96,9 @@ func (b *box) checkDevices() error {
 // deepest is how many folders within one another are searched.
 const deepest = 32
 
-// list gives the files of the folder that are regular, and each folder and link that it passed over, with the reason. Names that begin with
+// List gives the files of the folder that are regular, and each folder and link that it passed over, with the reason. Names that begin with
 // a dot are those of files that programs work on.
-func (b *box) list(subfolders bool) (files []found, passed map[string]string, err error) {
+func (b *box) List(subfolders bool) (files []folder.Found, passed map[string]string, err error) {
 	passed, b.hidden = map[string]string{}, map[string][]string{}
 	var walk func(at string, depth int) error
 	walk = func(at string, depth int) error {
@@ -142,7 +126,7 @@ func (b *box) list(subfolders bool) (files []found, passed map[string]string, er
 				passed[name] = "it is a link"
 			case entry.Type().IsRegular() || entry.Type()&fs.ModeIrregular != 0:
 				if info, err := b.folder.Lstat(name); err == nil && info.Mode().IsRegular() {
-					files = append(files, found{name, identify(info)})
+					files = append(files, folder.Found{Path: name, Identity: identify(info).Identity})
 				}
 			}
 		}
@@ -164,65 +148,38 @@ func (b *box) read(folder string) ([]fs.DirEntry, error) {
 	return entries, nil
 }
 
-// errChanged is a file that is another one than it was, or is written to.
-var errChanged = errors.New("the file has changed while it was read; it is read again when it stands still")
-
-// open opens a file that was found, if it is that one still.
-func (b *box) open(f found) (*os.File, error) {
-	file, err := b.folder.OpenFile(f.path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+// Open opens a file that was found, if it is that one still.
+func (b *box) Open(f folder.Found) (folder.File, error) {
+	opened, err := b.folder.OpenFile(f.Path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open the file: %w", err)
 	}
-	info, err := file.Stat()
+	info, err := opened.Stat()
 	switch {
 	case err != nil:
 		err = fmt.Errorf("open the file: %w", err)
-	case !info.Mode().IsRegular() || !identify(info).isSame(f.identity):
-		err = errChanged
+	case !info.Mode().IsRegular() || !identify(info).IsSame(f.Identity):
+		err = folder.ErrChanged
 	case identify(info).names > 1:
 		err = errors.New("the file has another name too, and may be somebody else's; copy it instead of linking it")
 	default:
-		return file, nil
+		return &file{opened}, nil
 	}
-	_ = file.Close()
+	_ = opened.Close()
 	return nil, err
 }
 
-// inOrder sorts files by name or by time.
-func inOrder(files []found, order string) {
-	slices.SortFunc(files, func(a, b found) int {
-		if order == byTime {
-			if c := cmp.Compare(a.Modified, b.Modified); c != 0 {
-				return c
-			}
-		}
-		return cmp.Compare(a.path, b.path)
-	})
-}
+// file is a file of the folder that is open.
+type file struct{ *os.File }
 
-// looks are the files as the last looks saw them, so that one that stands still is known.
-type looks map[string]look
-
-type look struct {
-	identity
-	since time.Time
-}
-
-// settled gives those of the files that have stood still for some time, and whether there are others.
-func (l *looks) settled(files []found, stableFor time.Duration, now time.Time) (still []found, areOthers bool) {
-	seen := make(looks, len(files))
-	for _, f := range files {
-		before, known := (*l)[f.path]
-		if !known || !before.isSame(f.identity) {
-			before = look{f.identity, now}
-		}
-		seen[f.path] = before
-		if known && now.Sub(before.since) >= stableFor {
-			still = append(still, f)
-		} else {
-			areOthers = true
-		}
+// Unchanged returns an error when a file is not any more what was found.
+func (f *file) Unchanged(found folder.Found) error {
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("read the file: %w", err)
 	}
-	*l = seen
-	return still, areOthers
+	if !identify(info).IsSame(found.Identity) {
+		return folder.ErrChanged
+	}
+	return nil
 }

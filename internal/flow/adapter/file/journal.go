@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/parley-broker/parley/internal/flow/adapter/filename"
 )
 
 // journal says what was appended to a file. It is a file beside it, with a line for each step: begin, before a message is appended, with
@@ -47,7 +49,7 @@ const remembered = 10_000
 
 // journalName gives the name of the journal of a file.
 func journalName(name string) string {
-	if full := prefix + "appended-" + name; len(full) <= longestName {
+	if full := prefix + "appended-" + name; len(full) <= filename.LongestName {
 		return full
 	}
 	sum := sha256.Sum256([]byte(name))

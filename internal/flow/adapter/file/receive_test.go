@@ -56,7 +56,7 @@ func (l *location) polled(t *testing.T, mask, settings string) *receiver {
 
 func (l *location) poll(t *testing.T, r *receiver) {
 	t.Helper()
-	if _, err := r.poll(t.Context(), l); err != nil {
+	if _, err := r.Poll(t.Context(), l); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -271,8 +271,8 @@ func TestLinksAndFilesWithOtherNamesAreNotRead(t *testing.T) {
 	l.put(t, "z", "good")
 	r := l.polled(t, "*", `{"ready": "renamed", "subfolders": true}`)
 	l.want(t, []string{"good"}, "folder", "link", "name")
-	if r.passed["link"] == "" || r.passed["folder"] == "" || r.pauses["name"].reason == "" {
-		t.Errorf("it was not reported: %v, %v", r.passed, r.pauses)
+	if r.Passed["link"] == "" || r.Passed["folder"] == "" || r.Pauses["name"].Reason == "" {
+		t.Errorf("it was not reported: %v, %v", r.Passed, r.Pauses)
 	}
 }
 

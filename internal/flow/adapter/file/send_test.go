@@ -126,7 +126,7 @@ func TestMacrosStandForWhatTheMessageSays(t *testing.T) {
 			t.Errorf("%s: %v", name, problems)
 			continue
 		}
-		if got, err := target.name(m); got != want || err != nil {
+		if got, err := target.Name(m); got != want || err != nil {
 			t.Errorf("%s is %q and not %q, %v", name, got, want, err)
 		}
 	}
@@ -141,27 +141,27 @@ func TestNamesOfOthersLeadNowhere(t *testing.T) {
 	} {
 		m := message(1, "x")
 		m.Promoted["SourceFileName"] = given
-		if got, err := target.name(m); got != want || err != nil {
+		if got, err := target.Name(m); got != want || err != nil {
 			t.Errorf("%q is %q and not %q, %v", given, got, want, err)
 		}
 	}
 	m := message(1, "x")
 	m.Promoted["SourceFileName"] = strings.Repeat("ä", 500)
-	first, err := target.name(m)
+	first, err := target.Name(m)
 	m.Promoted["SourceFileName"] += "b"
-	second, _ := target.name(m)
-	if err != nil || len(first) > longestValue || first == second {
+	second, _ := target.Name(m)
+	if err != nil || len(first) > 120 || first == second {
 		t.Errorf("long names are %q and %q, %v", first, second, err)
 	}
 	dotted, _ := targetOf("/out/.%SourceFileName%", sendSettings{})
 	for _, given := range []string{".", "parley-appended-all.txt", "parley-out-1"} { // with the dot the folder above, and files of the adapter
 		m.Promoted["SourceFileName"] = given
-		if got, err := dotted.name(m); code(err) != "send.refused, permanent" {
+		if got, err := dotted.Name(m); code(err) != "send.refused, permanent" {
 			t.Errorf("%q is %q, %v", given, got, err)
 		}
 	}
 	m.Promoted["SourceFileName"] = ""
-	if _, err := target.name(m); code(err) != "send.refused, permanent" {
+	if _, err := target.Name(m); code(err) != "send.refused, permanent" {
 		t.Errorf("a message without a name: %v", err)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/parley-broker/parley/internal/flow/adapter"
+	"github.com/parley-broker/parley/internal/flow/adapter/filename"
 )
 
 // sender writes messages into a folder.
@@ -148,7 +149,7 @@ func syncFolder(folder *os.Root) error {
 
 // write writes a message into a file that gets its name when it is complete.
 func (s *sender) write(ctx context.Context, folder *os.Root, m *adapter.Message) adapter.Delivery {
-	name, err := s.target.name(m)
+	name, err := s.target.Name(m)
 	if err != nil {
 		return adapter.Delivery{Err: err}
 	}
@@ -236,7 +237,7 @@ func (s *sender) link(folder *os.Root, m *adapter.Message, temporary, name strin
 	err := folder.Link(temporary, name)
 	switch {
 	case errors.Is(err, syscall.EPERM) || errors.Is(err, errors.ErrUnsupported):
-		return refused("the file system of %s has no links, so that files cannot be created without overwriting others: "+
+		return filename.Refused("the file system of %s has no links, so that files cannot be created without overwriting others: "+
 			"set mode to overwrite, and have %%MessageID%% in the name: %w", s.target.folder, err)
 	case !errors.Is(err, fs.ErrExist):
 		return err
@@ -261,7 +262,7 @@ func (s *sender) isOurs(folder *os.Root, m *adapter.Message, temporary, name str
 	if err != nil {
 		return false, err
 	}
-	if !there.Mode().IsRegular() || there.Size() != ours.Size() || !s.target.isUnique && there.ModTime().Before(m.ReceivedAt) {
+	if !there.Mode().IsRegular() || there.Size() != ours.Size() || !s.target.IsUnique && there.ModTime().Before(m.ReceivedAt) {
 		return false, nil
 	}
 	first, err := hashOf(folder, name)

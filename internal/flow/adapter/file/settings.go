@@ -5,80 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/parley-broker/parley/internal/flow/adapter"
+	"github.com/parley-broker/parley/internal/flow/adapter/filename"
+	"github.com/parley-broker/parley/internal/flow/adapter/folder"
 )
-
-// How a location finds that a file is complete.
-const (
-	stable  = "stable"  // its size and times stand still
-	marker  = "marker"  // another file says so
-	renamed = "renamed" // it gets its name when it is
-)
-
-// Which file of a location comes first.
-const (
-	byName = "name"
-	byTime = "time"
-)
-
-// Things that are done with an empty file.
-const (
-	suspendEmpty = "suspend"
-	passEmpty    = "pass"
-	removeEmpty  = "remove"
-)
-
-// receiveSettings are the settings of a location.
-type receiveSettings struct {
-	PollInterval adapter.Duration `json:"poll_interval"`
-	Ready        string           `json:"ready"`
-	StableFor    adapter.Duration `json:"stable_for"`
-	MarkerSuffix string           `json:"marker_suffix"`
-	Empty        string           `json:"empty"`
-	Order        string           `json:"order"`
-	Subfolders   bool             `json:"subfolders"`
-	IgnoreCase   bool             `json:"ignore_case"`
-	MoveTo       string           `json:"move_to"`
-	BatchCount   int              `json:"batch_count"`
-	BatchBytes   int64            `json:"batch_bytes"`
-}
-
-func receiveDefaults() receiveSettings {
-	return receiveSettings{
-		PollInterval: adapter.Duration(time.Second), Ready: stable, StableFor: adapter.Duration(time.Second), MarkerSuffix: ".done",
-		Empty: suspendEmpty, Order: byName, BatchCount: 20, BatchBytes: 100 << 10,
-	}
-}
-
-// shortest is the shortest interval between two looks.
-const shortest = adapter.Duration(10 * time.Millisecond)
-
-func (s receiveSettings) check() []adapter.Problem {
-	problems := adapter.NotBelow("poll_interval", s.PollInterval, shortest)
-	problems = append(problems, adapter.NotBelow("stable_for", s.StableFor, shortest)...)
-	problems = append(problems, adapter.OneOf("ready", s.Ready, stable, marker, renamed)...)
-	problems = append(problems, adapter.OneOf("empty", s.Empty, suspendEmpty, passEmpty, removeEmpty)...)
-	problems = append(problems, adapter.OneOf("order", s.Order, byName, byTime)...)
-	problems = append(problems, adapter.Between("batch_count", int64(s.BatchCount), 1, 1000)...)
-	problems = append(problems, adapter.Between("batch_bytes", s.BatchBytes, 1, 64<<20)...)
-	if s.Ready == marker && (s.MarkerSuffix == "" || strings.ContainsAny(s.MarkerSuffix, `/\`+"\x00")) {
-		problems = append(problems, adapter.Problem{
-			Path: []string{"settings", "marker_suffix"}, Message: "the suffix of marker files is empty, or has a separator",
-			Remedy: "Write an ending such as .done.",
-		})
-	}
-	if s.MoveTo != "" && !filepath.IsAbs(s.MoveTo) && !filepath.IsLocal(s.MoveTo) {
-		problems = append(problems, adapter.Problem{
-			Path: []string{"settings", "move_to"}, Message: fmt.Sprintf("the folder %q leads out of the folder of the location", s.MoveTo),
-			Remedy: "Write the full path of a folder, or the name of one in the folder of the location.",
-		})
-	}
-	return problems
-}
 
 // sendSettings are the settings of a port.
 type sendSettings struct {
@@ -105,15 +37,7 @@ func (s sendSettings) check() []adapter.Problem {
 			Remedy: `Write them as chmod takes them, in quotes, such as "0640".`,
 		})
 	}
-	for name, property := range s.Macros {
-		if _, isOurs := macros[name]; isOurs || strings.Contains(name, "%") || name == "" || property == "" {
-			problems = append(problems, adapter.Problem{
-				Path: []string{"settings", "macros", name}, Message: fmt.Sprintf("the macro %q cannot be made of the property %q", name, property),
-				Remedy: "Give it a name that no macro of the adapter has, without a percent sign, and the name of a property.",
-			})
-		}
-	}
-	return problems
+	return append(problems, filename.CheckOwn(s.Macros)...)
 }
 
 // place divides an address into its folder and what stands behind it.
@@ -143,18 +67,39 @@ func check(direction adapter.Direction, address string, settings json.RawMessage
 		_, wrong := targetOf(address, s)
 		return append(problems, wrong...)
 	}
-	s := receiveDefaults()
+	s := folder.Defaults()
 	problems = append(problems, adapter.CheckSettings(settings, &s)...)
-	problems = append(problems, s.check()...)
+	problems = append(problems, s.Check()...)
 	_, mask, wrong := place(address)
 	problems = append(problems, wrong...)
-	if _, err := path.Match(mask, ""); err != nil {
-		problems = append(problems, adapter.Problem{
-			Path: []string{"address"}, Message: fmt.Sprintf("the mask %q cannot be read", mask),
-			Remedy: `Write * for any characters, ? for one, [a-z] for one of some, and \ before one that stands for itself.`,
-		})
+	return append(problems, folder.CheckMask(mask)...)
+}
+
+// target is where a port writes.
+type target struct {
+	filename.Template
+	folder string
+}
+
+// targetOf reads the address of a port.
+func targetOf(address string, s sendSettings) (target, []adapter.Problem) {
+	folder, name, problems := place(address)
+	wrong := func(message, remedy string) (target, []adapter.Problem) {
+		return target{}, []adapter.Problem{{Path: []string{"address"}, Message: message, Remedy: remedy}}
 	}
-	return problems
+	switch {
+	case problems != nil:
+		return target{}, problems
+	case strings.Contains(folder, "%"):
+		return wrong("the folder of the address has a percent sign", "Macros stand in the name of the file alone.")
+	case strings.HasPrefix(name, prefix):
+		return wrong("names that begin with "+prefix+" are those of the adapter", "Let the name begin otherwise.")
+	}
+	template, problem := filename.Parse(name, s.Macros)
+	if problem != nil {
+		return wrong(problem.Message, problem.Remedy)
+	}
+	return target{template, folder}, nil
 }
 
 // asError gives problems as one error, nil for none.

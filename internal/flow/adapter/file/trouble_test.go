@@ -15,6 +15,7 @@ import (
 
 	"github.com/parley-broker/parley/internal/flow/adapter"
 	"github.com/parley-broker/parley/internal/flow/adapter/adaptertest"
+	"github.com/parley-broker/parley/internal/flow/adapter/folder"
 )
 
 func TestAFileThatCannotBeTakenHoldsUpNoOther(t *testing.T) {
@@ -35,9 +36,9 @@ func TestAFileThatCannotBeTakenHoldsUpNoOther(t *testing.T) {
 	r := l.polled(t, "*", atOnce)
 	l.want(t, []string{"1", "2"}, "0")
 	isMended = true
-	for name, p := range r.pauses {
-		p.until = time.Now()
-		r.pauses[name] = p
+	for name, p := range r.Pauses {
+		p.Until = time.Now()
+		r.Pauses[name] = p
 	}
 	l.poll(t, r)
 	l.want(t, []string{"1", "2", "bad"})
@@ -64,25 +65,25 @@ func TestAFileThatChangesWhileItIsReadIsTakenLater(t *testing.T) {
 	large := strings.Repeat("x", inMemory+1)
 	l.put(t, "large", large)
 	r := l.receiver(t, "*", atOnce)
-	b, err := openBox(r.permission, r.folder, "")
+	b, err := r.open()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer b.close()
-	files, _, err := r.ready(b)
+	defer b.Close()
+	files, _, err := r.Ready(b)
 	if err != nil || len(files) != 2 {
 		t.Fatalf("found are %v, %v", files, err)
 	}
-	batch, _ := r.batch(t.Context(), b, files[:1])
+	batch, _ := r.Batch(t.Context(), b, files[:1])
 	l.put(t, "small", "12")
 	l.put(t, "large", large[1:]+"y")
-	if more, _ := r.batch(t.Context(), b, files[1:]); len(more) != 0 {
+	if more, _ := r.Batch(t.Context(), b, files[1:]); len(more) != 0 {
 		t.Error("a small file was taken that has changed since it was found")
 	}
-	if err := r.take(t.Context(), l, b, batch); err != nil || len(l.Bodies()) != 0 {
+	if err := r.Take(t.Context(), l, b, batch); err != nil || len(l.Bodies()) != 0 {
 		t.Errorf("a large file was taken that has changed since its hash was made: %v", err)
 	}
-	clear(r.pauses)
+	clear(r.Pauses)
 	l.poll(t, r)
 	if got := l.Bodies(); len(got) != 2 || got[0] != large[1:]+"y" || got[1] != "12" {
 		t.Errorf("%d files are taken", len(got))
@@ -97,7 +98,7 @@ func TestABodyThatChangesWhileItIsReadEndsWithAnError(t *testing.T) {
 	l.put(t, "large", large)
 	r := l.receiver(t, "*", atOnce)
 	batch := l.takenOnly(t, r)
-	body, err := batch[0].input.Open(t.Context())
+	body, err := batch[0].Input.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +107,7 @@ func TestABodyThatChangesWhileItIsReadEndsWithAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.put(t, "large", large[1:]+"y")
-	if _, err := io.Copy(io.Discard, body); !errors.Is(err, errChanged) {
+	if _, err := io.Copy(io.Discard, body); !errors.Is(err, folder.ErrChanged) {
 		t.Errorf("the body ends with %v", err)
 	}
 }
@@ -163,9 +164,9 @@ func TestTheSameFileIsTakenAsOftenAsItComes(t *testing.T) {
 			r.cutOffAfter = cutOffAfter
 			nodes.Go(func() {
 				for ctx.Err() == nil {
-					r.settled = time.Time{}
-					clear(r.pauses)
-					if _, err := r.poll(ctx, l); err != nil && ctx.Err() == nil {
+					r.Settled = time.Time{}
+					clear(r.Pauses)
+					if _, err := r.Poll(ctx, l); err != nil && ctx.Err() == nil {
 						t.Error(err)
 						return
 					}
@@ -224,7 +225,7 @@ func TestFilesWaitWhileIntakeIsThrottled(t *testing.T) {
 	done := make(chan error, 1)
 	r := l.receiver(t, "*", atOnce)
 	go func() {
-		_, err := r.poll(t.Context(), l)
+		_, err := r.Poll(t.Context(), l)
 		done <- err
 	}()
 	select {

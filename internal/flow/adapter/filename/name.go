@@ -1,4 +1,5 @@
-package file
+// Package filename makes names of files, and other texts, of messages: fixed parts and macros, which stand for values of the message.
+package filename
 
 import (
 	"crypto/sha256"
@@ -15,13 +16,13 @@ import (
 	"github.com/parley-broker/parley/internal/flow/adapter"
 )
 
-// macro gives what stands for a macro in the name of the file of a message; empty where the message does not say.
+// macro gives the value of a macro for a message; empty where the message does not say.
 type macro func(m *adapter.Message) string
 
 // macros are those that need no setting. Times are those at which messages came, so that a repeat writes the same file.
 var macros = map[string]macro{
 	"MessageID":      func(m *adapter.Message) string { return strconv.FormatInt(m.ID, 10) },
-	"SourceFileName": func(m *adapter.Message) string { return cleaned(m.Property("SourceFileName")) },
+	"SourceFileName": func(m *adapter.Message) string { return m.Property("SourceFileName") },
 	"datetime":       func(m *adapter.Message) string { return m.ReceivedAt.UTC().Format("2006-01-02T150405") },
 	"datetime.tz": func(m *adapter.Message) string {
 		return m.ReceivedAt.Local().Format("2006-01-02T150405") + zone(m.ReceivedAt)
@@ -49,11 +50,11 @@ func zone(at time.Time) string {
 	return fmt.Sprintf("%s%d%02d", sign, seconds/3600, seconds/60%60)
 }
 
-// target is where a port writes.
-type target struct {
-	folder   string
-	parts    []part
-	isUnique bool // no two messages have a name in common
+// Template is a text with macros.
+type Template struct {
+	parts []part
+	// IsUnique says that no two messages have a name in common.
+	IsUnique bool
 }
 
 // part of a name is a text, or a macro.
@@ -63,22 +64,13 @@ type part struct {
 	macro macro
 }
 
-// targetOf reads the address of a port.
-func targetOf(address string, s sendSettings) (target, []adapter.Problem) {
-	folder, name, problems := place(address)
-	wrong := func(message, remedy string) (target, []adapter.Problem) {
-		return target{}, []adapter.Problem{{Path: []string{"address"}, Message: message, Remedy: remedy}}
+// Parse reads a text with macros; own are the names of further ones, with the property of each. The problem has no path.
+func Parse(written string, own map[string]string) (Template, *adapter.Problem) {
+	var t Template
+	wrong := func(message, remedy string) (Template, *adapter.Problem) {
+		return Template{}, &adapter.Problem{Message: message, Remedy: remedy}
 	}
-	switch {
-	case problems != nil:
-		return target{}, problems
-	case strings.Contains(folder, "%"):
-		return wrong("the folder of the address has a percent sign", "Macros stand in the name of the file alone.")
-	case strings.HasPrefix(name, prefix):
-		return wrong("names that begin with "+prefix+" are those of the adapter", "Let the name begin otherwise.")
-	}
-	t := target{folder: folder}
-	for i, text := range strings.Split(name, "%") {
+	for i, text := range strings.Split(written, "%") {
 		switch {
 		case i%2 == 0:
 			t.parts = append(t.parts, part{text: text})
@@ -88,8 +80,8 @@ func targetOf(address string, s sendSettings) (target, []adapter.Problem) {
 			continue
 		}
 		found, known := macros[text]
-		if property, isOwn := s.Macros[text]; isOwn && !known {
-			found, known = func(m *adapter.Message) string { return cleaned(m.Property(property)) }, true
+		if property, isOwn := own[text]; isOwn && !known {
+			found, known = func(m *adapter.Message) string { return m.Property(property) }, true
 		}
 		switch {
 		case slices.Contains(partyMacros, text) && !known:
@@ -100,25 +92,57 @@ func targetOf(address string, s sendSettings) (target, []adapter.Problem) {
 				"makes of properties; a percent sign is written %%%%.", strings.Join(slices.Sorted(maps.Keys(macros)), "%, %")))
 		}
 		t.parts = append(t.parts, part{name: text, macro: found})
-		t.isUnique = t.isUnique || text == "MessageID"
+		t.IsUnique = t.IsUnique || text == "MessageID"
 	}
-	if strings.Count(name, "%")%2 == 1 {
-		return wrong("a percent sign of the address has no second one", "Close the macro, or write %% for a percent sign.")
+	if strings.Count(written, "%")%2 == 1 {
+		return wrong("a percent sign has no second one", "Close the macro, or write %% for a percent sign.")
 	}
 	return t, nil
 }
 
-// longestName is how many bytes the name of a file may have.
-const longestName = 255
+// CheckOwn gives what is wrong with the setting macros.
+func CheckOwn(own map[string]string) []adapter.Problem {
+	var problems []adapter.Problem
+	for name, property := range own {
+		if _, isOurs := macros[name]; isOurs || strings.Contains(name, "%") || name == "" || property == "" {
+			problems = append(problems, adapter.Problem{
+				Path: []string{"settings", "macros", name}, Message: fmt.Sprintf("the macro %q cannot be made of the property %q", name, property),
+				Remedy: "Give it a name that no macro of the adapter has, without a percent sign, and the name of a property.",
+			})
+		}
+	}
+	return problems
+}
 
-// name gives the name of the file of a message.
-func (t target) name(m *adapter.Message) (string, error) {
+// Text gives the text of a message; the macros stand for values as they are. missing is the name of the first macro without a value.
+func (t Template) Text(m *adapter.Message) (text, missing string) {
 	var b strings.Builder
 	for _, p := range t.parts {
 		value := p.text
 		if p.macro != nil {
-			if value = p.macro(m); value == "" {
-				return "", refused("the message has no value for %%%s%% of the name of its file; send what has none by another port", p.name)
+			if value = p.macro(m); value == "" && missing == "" {
+				missing = p.name
+			}
+		}
+		b.WriteString(value)
+	}
+	return b.String(), missing
+}
+
+// LongestName is how many bytes the name of a file may have.
+const LongestName = 255
+
+// Reserved is with which the names begin that adapters give to files while they work on them.
+const Reserved = ".parley-"
+
+// Name gives the name of the file of a message. Values that others have chosen lead to no other folder.
+func (t Template) Name(m *adapter.Message) (string, error) {
+	var b strings.Builder
+	for _, p := range t.parts {
+		value := p.text
+		if p.macro != nil {
+			if value = cleaned(p.macro(m)); value == "" {
+				return "", Refused("the message has no value for %%%s%% of the name of its file; send what has none by another port", p.name)
 			}
 			if b.Len() == 0 && value[0] == '.' {
 				value = "_" + value[1:]
@@ -126,16 +150,17 @@ func (t target) name(m *adapter.Message) (string, error) {
 		}
 		b.WriteString(value)
 	}
-	if name := b.String(); name == "." || name == ".." || strings.HasPrefix(name, prefix) {
-		return "", refused("the name of the file would be %q, which is no file's or one of the adapter; begin the address without a dot", name)
+	if name := b.String(); name == "." || name == ".." || strings.HasPrefix(name, Reserved) {
+		return "", Refused("the name of the file would be %q, which is no file's or one of the adapter; begin the address without a dot", name)
 	}
-	if b.Len() > longestName {
-		return "", refused("the name of the file would have %d bytes, and may have %d; shorten the address", b.Len(), longestName)
+	if b.Len() > LongestName {
+		return "", Refused("the name of the file would have %d bytes, and may have %d; shorten the address", b.Len(), LongestName)
 	}
 	return b.String(), nil
 }
 
-func refused(format string, args ...any) error {
+// Refused is the failure of a message that no retry helps.
+func Refused(format string, args ...any) error {
 	return &adapter.Failure{Code: "send.refused", Permanent: true, Err: fmt.Errorf(format, args...)}
 }
 
