@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"embed"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/url"
 	"os"
@@ -46,7 +43,7 @@ func javaPeer(name, short, promise string) bench.HopPeer {
 			return ""
 		},
 		Start: func(ctx context.Context, place bench.HopPlace) (func(context.Context) error, error) {
-			folder, err := unpack(name)
+			folder, err := unpack(flowSources, "flow/"+name)
 			if err != nil {
 				return nil, err
 			}
@@ -81,37 +78,4 @@ func jdbcAddress(config *pgx.ConnConfig) string {
 		"socketFactory":    {"org.newsclub.net.unix.AFUNIXSocketFactory$FactoryArg"},
 		"socketFactoryArg": {filepath.Join(config.Host, ".s.PGSQL."+port)},
 	}.Encode()
-}
-
-// javaSources are the programs of the Java peers, a folder each.
-//
-//go:embed flow
-var javaSources embed.FS
-
-// unpack writes the sources of a Java peer where the caches of this user are, so that Maven builds them once.
-func unpack(name string) (folder string, err error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", fmt.Errorf("find a folder for the build of %s: %w", name, err)
-	}
-	folder = filepath.Join(cache, "parley-bench", name)
-	sources, err := fs.Sub(javaSources, "flow/"+name)
-	if err != nil {
-		return "", fmt.Errorf("find the sources of %s: %w", name, err)
-	}
-	err = fs.WalkDir(sources, ".", func(path string, entry fs.DirEntry, err error) error {
-		to := filepath.Join(folder, path)
-		if err != nil || entry.IsDir() {
-			return errors.Join(err, os.MkdirAll(to, 0o750))
-		}
-		source, err := fs.ReadFile(sources, path)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(to, source, 0o600)
-	})
-	if err != nil {
-		return "", fmt.Errorf("write the sources of %s: %w", name, err)
-	}
-	return folder, nil
 }

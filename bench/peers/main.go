@@ -1,4 +1,4 @@
-// Command peers is the command parley, whose benchmarks measure job queues and engines of integration of others in the same run.
+// Command peers is the command parley, whose benchmarks measure job queues, brokers and engines of integration of others in the same run.
 //
 // It is a module of its own, below the product and of the same commit. So what the peers import is in the go.mod of nobody who
 // builds Parley or imports its package. In a clone of the repository:
@@ -10,6 +10,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -25,10 +26,22 @@ func main() {
 		}
 		return
 	}
-	os.Exit(cli.Run(os.Args[1:], bench.Peers{
-		Jobs: []bench.Peer{riverPeer()},
-		Hops: hopPeers(),
-	}))
+	jobs, closeJobs := jobPeers()
+	status := cli.Run(os.Args[1:], bench.Peers{Jobs: jobs, Hops: hopPeers()})
+	if err := closeJobs(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(max(status, 1))
+	}
+	os.Exit(status)
+}
+
+// jobPeers gives the job queues and brokers, and a function that ends what they have started.
+func jobPeers() (peers []bench.Peer, end func() error) {
+	broker, byDefault, synchronized := &rabbit{}, &jetStream{}, &jetStream{isSynchronized: true}
+	peers = []bench.Peer{
+		riverPeer(), pgmqPeer(), pgqPeer(), graphilePeer(), rabbitPeer(broker), outboxPeer(broker), natsPeer(synchronized), natsPeer(byDefault),
+	}
+	return peers, func() error { return errors.Join(broker.close(), byDefault.close(), synchronized.close()) }
 }
 
 func hopPeers() []bench.HopPeer {

@@ -25,8 +25,13 @@ type engine struct {
 
 // startEngine starts a process and waits until it is ready.
 func startEngine(ctx context.Context, cmd *exec.Cmd, environment ...string) (*engine, error) {
+	return startReporting(ctx, cmd, nil, environment...)
+}
+
+// startReporting starts a process, waits until it is ready, and gives each later line that it writes to each.
+func startReporting(ctx context.Context, cmd *exec.Cmd, each func(line string), environment ...string) (*engine, error) {
 	e := &engine{process: cmd}
-	cmd.Env = append(os.Environ(), environment...)
+	cmd.Env = append(cmd.Environ(), environment...)
 	cmd.Stderr = &e.log
 	var err error
 	if e.lifeline, err = cmd.StdinPipe(); err != nil {
@@ -43,8 +48,11 @@ func startEngine(ctx context.Context, cmd *exec.Cmd, environment ...string) (*en
 	go func() {
 		lines := bufio.NewScanner(out)
 		for lines.Scan() {
-			if lines.Text() == readyLine {
+			switch {
+			case lines.Text() == readyLine:
 				ready <- true
+			case each != nil:
+				each(lines.Text())
 			}
 		}
 		close(ready)

@@ -95,6 +95,9 @@ func (s Scenario) Run(ctx context.Context, config Config) (report Report, err er
 	}
 	err = onServer(ctx, b.DSN, b.progress, asked, func(c *cluster, m machine.Machine, settings map[string]any) error {
 		b.cluster = c
+		if err := b.keepAvailable(ctx); err != nil {
+			return err
+		}
 		results, err := s.measure(ctx, b)
 		if err != nil {
 			return fmt.Errorf("measure %s: %w", s.Name, err)

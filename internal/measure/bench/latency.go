@@ -124,9 +124,15 @@ func MeasureLatency(ctx context.Context, config LatencyConfig) (report LatencyRe
 		"senders": config.Senders, "readers": config.Readers, "conversations": config.Conversations, "repeat": config.Repeat,
 	}
 	err = onServer(ctx, config.DSN, config.progress, asked, func(c *cluster, m machine.Machine, settings map[string]any) error {
+		there, missing, err := available(ctx, c.admin, config.Peers)
+		if err != nil {
+			return err
+		}
+		describePeers(settings, there, missing)
+		systems = slices.DeleteFunc(systems, func(s latencySystem) bool { return missing[s.name] != "" })
 		rounds := make([][]LatencyRound, len(systems))
 		name := func(s latencySystem) string { return s.name }
-		err := inTurns(systems, config.Repeat, config.progress, name, func(i int, system latencySystem) error {
+		err = inTurns(systems, config.Repeat, config.progress, name, func(i int, system latencySystem) error {
 			round, err := measureOnce(ctx, c, system, config)
 			rounds[i] = append(rounds[i], round)
 			return err

@@ -16,6 +16,11 @@ import (
 type Peer struct {
 	// Name is the system in results and in ratios, Short a line on it in the list of systems of latency.
 	Name, Short string
+	// Promise says what it promises less or more than Parley does; empty where it promises the same.
+	Promise string
+	// Missing gives how to get what it needs and is not there, asked on a connection to the server; empty where all is there. Nil: it
+	// needs nothing.
+	Missing func(ctx context.Context, conn *pgx.Conn) (string, error)
 	// Connections are the connections that its client needs besides those of its workers.
 	Connections int
 	// Prepare installs the peer in an empty database, on a connection to it.
@@ -47,6 +52,52 @@ func checkPeers(peers []Peer, taken ...string) error {
 		taken = append(taken, p.Name)
 	}
 	return nil
+}
+
+// available divides peers into those that can be measured and reasons why others cannot, by name.
+func available(ctx context.Context, conn *pgx.Conn, peers []Peer) (there []Peer, missing map[string]string, err error) {
+	missing = map[string]string{}
+	for _, p := range peers {
+		reason := ""
+		if p.Missing != nil {
+			if reason, err = p.Missing(ctx, conn); err != nil {
+				return nil, nil, fmt.Errorf("search what %s needs: %w", p.Name, err)
+			}
+		}
+		if reason == "" {
+			there = append(there, p)
+			continue
+		}
+		missing[p.Name] = reason
+	}
+	return there, missing, nil
+}
+
+// keepAvailable leaves the peers that can be measured; the report says why others were not.
+func (b *bench) keepAvailable(ctx context.Context) error {
+	there, missing, err := available(ctx, b.cluster.admin, b.Peers)
+	if err != nil {
+		return err
+	}
+	b.Peers = there
+	describePeers(b.settled, there, missing)
+	return nil
+}
+
+// describePeers puts into the settings of a report which peers were not measured, and what those that were promise.
+func describePeers(settings map[string]any, there []Peer, missing map[string]string) {
+	promises := map[string]string{}
+	for _, p := range there {
+		if p.Promise != "" {
+			promises[p.Name] = p.Promise
+		}
+	}
+	if len(promises) > 0 {
+		settings["promises"] = promises
+	}
+	if len(missing) > 0 {
+		settings["missing"] = missing
+	}
 }
 
 // start opens a pool for a peer's client and starts it. The function that comes back stops it, and waits for that.

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -109,7 +111,7 @@ func (a *measuring) runScenario(cmd *cobra.Command, scenario bench.Scenario, con
 func (a *measuring) suggestPeers(scenario string) {
 	if len(a.peers.Jobs) == 0 {
 		fmt.Fprintf(a.Stderr, "No peer was measured. "+
-			"In a clone of the repository this measures River, too: go -C bench/peers run . bench %s\n", scenario)
+			"In a clone of the repository this measures other job queues and brokers, too: go -C bench/peers run . bench %s\n", scenario)
 	}
 }
 
@@ -124,8 +126,17 @@ func listSystemsOf(systems []bench.Variant) string {
 	return strings.TrimRight(list.String(), "\n")
 }
 
+// writeMissing reports which peers were not measured, and how to get them.
+func writeMissing(out io.Writer, settings map[string]any) {
+	missing, _ := settings["missing"].(map[string]string)
+	for _, name := range slices.Sorted(maps.Keys(missing)) {
+		fmt.Fprintf(out, "%s was not measured: %s\n", name, missing[name])
+	}
+}
+
 func writeReport(out io.Writer, report bench.Report) error {
 	writeMachine(out, report.Machine, report.Settings)
+	writeMissing(out, report.Settings)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "variant\tsystem\tsessions\tconversations\tsize\tbatch\tmessages/s\tspread\tratio\t")
 	for _, r := range report.Results {

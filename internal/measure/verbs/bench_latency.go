@@ -73,6 +73,7 @@ func (a *measuring) runLatency(cmd *cobra.Command, config bench.LatencyConfig) e
 
 func writeLatency(out io.Writer, report bench.LatencyReport, peers []bench.Peer) error {
 	writeMachine(out, report.Machine, report.Settings)
+	writeMissing(out, report.Settings)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(table, "system\tmessages\toffered/s\tsent/s\tp50 ms\tp90 ms\tp99 ms\tmax ms\tspread\t")
 	for _, p := range peers {
