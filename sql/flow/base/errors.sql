@@ -24,10 +24,10 @@ from (values
     'Have it revoked by who granted it, or by an administrator of the engine.'),
   (2, 'role', 'role "%1$s" does not exist', null, 'Name a role of this server, exactly as pg_roles has it.'),
   (2, 'unknown right', 'there is no right "%1$s"', null,
-    'Name PUBLISH, VIEW, OPERATE, READ_CONTENT or ADMINISTER.'),
+    'Name PUBLISH, ANSWER, VIEW, OPERATE, READ_CONTENT or ADMINISTER.'),
   (2, 'scope', 'the right %1$s cannot be granted for %2$s', '%3$s',
-    'PUBLISH is granted for all, an application or a receive port; VIEW, OPERATE and READ_CONTENT for all or an '
-      || 'application; ADMINISTER for all.'),
+    'PUBLISH and ANSWER are granted for all, an application or a receive port; VIEW, OPERATE and READ_CONTENT for all '
+      || 'or an application; ADMINISTER for all.'),
   (3, 'definitions', 'the definitions have %1$s', '%2$s',
     'Mend them and apply again; nothing was changed. select * from parley_flow.check_definitions(...) gives the faults '
       || 'as rows.'),
@@ -48,6 +48,8 @@ from (values
   (6, 'content', 'content %1$s is not a body that this host has begun',
     'It was used, its hour is over, or another host has begun it.', 'Begin again: _p_begin_body.'),
   (6, 'part', 'message %1$s has no part %2$s', null, 'See the column parts of parley_flow.messages.'),
+  (6, 'request', 'no request has this token', 'It was answered a while ago, or it never was.',
+    'Give the property CorrelationToken of a request, soon after it came.'),
   (7, 'lease', 'item %1$s is not in the hands of host "%2$s" under lease %3$s',
     'Its term ran out, or its outcome was recorded before.', 'Roll back: somebody else has the message.'),
   (10, 'lengths', 'arrays differ in length', '%1$s has %2$s elements, %3$s has %4$s.',

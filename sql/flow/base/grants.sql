@@ -7,14 +7,14 @@ as $$
 begin
   return coalesce(
     parley_flow._p_is_owner(role)
-    or (name in ('PUBLISH', 'VIEW', 'OPERATE') and parley_flow._p_holds(role, 'ADMINISTER')), false
+    or (name in ('PUBLISH', 'ANSWER', 'VIEW', 'OPERATE') and parley_flow._p_holds(role, 'ADMINISTER')), false
   );
 end
 $$;
 
 comment on function parley_flow._p_administers_right(oid, text) is
 'Reports whether a role disposes of a right, whoever granted it: the owner of the engine of all, an administrator of
-PUBLISH, VIEW and OPERATE.';
+PUBLISH, ANSWER, VIEW and OPERATE.';
 
 create function parley_flow._p_may_pass_on(role oid, name text, scope text, object text) returns boolean
 language plpgsql stable
@@ -39,7 +39,7 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if name is null or name not in ('PUBLISH', 'VIEW', 'OPERATE', 'READ_CONTENT', 'ADMINISTER') then
+  if name is null or name not in ('PUBLISH', 'ANSWER', 'VIEW', 'OPERATE', 'READ_CONTENT', 'ADMINISTER') then
     found := parley_flow._p_raise('unknown right', coalesce(name, 'null'));
   end if;
   if (
@@ -52,8 +52,8 @@ end
 $$;
 
 comment on function parley_flow._p_require_may_grant(oid, text, text, text) is
-'Refuses a role that may not grant a right. The owner of the engine grants all, an administrator PUBLISH, VIEW and
-OPERATE, others the rights that they hold with the option to grant them.
+'Refuses a role that may not grant a right. The owner of the engine grants all, an administrator PUBLISH, ANSWER,
+VIEW and OPERATE, others the rights that they hold with the option to grant them.
 Errors: PF001, PF002 no such right.';
 
 create function parley_flow._p_scope(name text, application text, receive_port text, out scope text, out object text)
@@ -72,8 +72,10 @@ begin
   elsif receive_port is not null then
     scope := 'receive port';
     object := receive_port;
-    if name is distinct from 'PUBLISH' then
-      found := parley_flow._p_raise('scope', coalesce(name, 'null'), 'a receive port', 'It is for PUBLISH alone.');
+    if name is null or name not in ('PUBLISH', 'ANSWER') then
+      found := parley_flow._p_raise(
+        'scope', coalesce(name, 'null'), 'a receive port', 'It is for PUBLISH and ANSWER alone.'
+      );
     end if;
   else
     scope := 'all';

@@ -1,10 +1,11 @@
 -- The rights of the integration engine, and the roles that hold them.
 --
 -- PUBLISH       publish messages (parley_flow.publish): all, those of an application, those of a receive port
+-- ANSWER        answer requests by their tokens: all, those of an application, those of a receive port
 -- VIEW          see messages without their bodies, failures, tracking, definitions
 -- OPERATE       VIEW, and start, stop, resume, terminate, resubmit
 -- READ_CONTENT  see bodies of messages and properties that are sensitive; each read is recorded
--- ADMINISTER    PUBLISH, VIEW and OPERATE, definitions, rights, quotas
+-- ADMINISTER    PUBLISH, ANSWER, VIEW and OPERATE, definitions, rights, quotas
 --
 -- VIEW, OPERATE and READ_CONTENT are held for all, or for an application. A right is held by a role, by every role that
 -- inherits it, or by everybody (public). An administrator is besides who owns the schema parley_flow or the database.
@@ -13,7 +14,7 @@
 
 create table parley_flow._p_right (
   grantee integer not null,
-  name text not null check (name in ('PUBLISH', 'VIEW', 'OPERATE', 'READ_CONTENT', 'ADMINISTER')),
+  name text not null check (name in ('PUBLISH', 'ANSWER', 'VIEW', 'OPERATE', 'READ_CONTENT', 'ADMINISTER')),
   scope text not null default 'all' check (scope in ('all', 'application', 'receive port')),
   object text not null default '',
   is_grantable boolean not null default false,
@@ -57,7 +58,7 @@ language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
   select held = wanted
-    or (held = 'ADMINISTER' and wanted in ('PUBLISH', 'VIEW', 'OPERATE'))
+    or (held = 'ADMINISTER' and wanted in ('PUBLISH', 'ANSWER', 'VIEW', 'OPERATE'))
     or (held = 'OPERATE' and wanted = 'VIEW')
 $$;
 

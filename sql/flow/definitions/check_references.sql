@@ -78,16 +78,20 @@ begin
     ), '(none)')
   ) as f
   where d.kind = $1 and not coalesce(scene.names -> d.refers_to ? r.name, false);
-  if kind in ('receive location', 'send port') then
+  if kind in ('receive port', 'receive location', 'send port') then
+    -- What responds has a pipeline of the other direction besides.
     return query
     select f.*
     from (
-      select settings ->> 'pipeline' as pipeline, case when $1 = 'send port' then 'send' else 'receive' end as wanted
+      select 'pipeline' as setting, case when $1 = 'send port' then 'send' else 'receive' end as wanted
+      union all
+      select 'response_pipeline', case when $1 = 'send port' then 'receive' else 'send' end
     ) as p
     cross join lateral parley_flow._p_fault(
-      array[$1, $2, 'pipeline'], 'direction', p.pipeline, scene.directions ->> p.pipeline, p.wanted
+      array[$1, $2, p.setting], 'direction', settings ->> p.setting, scene.directions ->> (settings ->> p.setting),
+      p.wanted
     ) as f
-    where scene.directions ->> p.pipeline <> p.wanted;
+    where scene.directions ->> (settings ->> p.setting) <> p.wanted;
   elsif kind = 'host' and jsonb_typeof(settings -> 'role') = 'string' and not exists (
     select from pg_roles as r where r.rolname = settings ->> 'role'
   ) then

@@ -31,10 +31,18 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   if kind = 'receive port' then
-    insert into parley_flow._p_receive_port as r (name, application, routes_failed)
-    values ($2, settings ->> 'application', (settings -> 'failed_message_routing')::boolean)
+    insert into parley_flow._p_receive_port as r (
+      name, application, routes_failed, responds, response_timeout, late_answers, keep_answers
+    )
+    values (
+      $2, settings ->> 'application', (settings -> 'failed_message_routing')::boolean,
+      (settings -> 'responds')::boolean, (settings ->> 'response_timeout')::interval, settings ->> 'late_answers',
+      (settings ->> 'keep_answers')::interval
+    )
     on conflict on constraint _p_receive_port_name_key do update
-    set application = excluded.application, routes_failed = excluded.routes_failed;
+    set application = excluded.application, routes_failed = excluded.routes_failed, responds = excluded.responds,
+      response_timeout = excluded.response_timeout, late_answers = excluded.late_answers,
+      keep_answers = excluded.keep_answers;
     return;
   end if;
   insert into parley_flow._p_receive_location as l (

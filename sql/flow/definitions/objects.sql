@@ -19,10 +19,16 @@ create table parley_flow._p_receive_port (
   receive_port_id integer generated always as identity primary key,
   name text not null unique,
   application text not null,
-  routes_failed boolean not null
+  routes_failed boolean not null,
+  responds boolean not null,
+  response_timeout interval not null,
+  late_answers text not null,
+  keep_answers interval not null
 );
 
-comment on table parley_flow._p_receive_port is 'Receive ports. routes_failed: what fails is published, not suspended.';
+comment on table parley_flow._p_receive_port is
+'Receive ports. routes_failed: what fails is published, not suspended; responds: clients of its locations wait for an
+answer, for response_timeout; late_answers: suspend or drop; keep_answers: how long answers stay for repeats.';
 
 create table parley_flow._p_receive_location (
   location_id integer generated always as identity primary key,

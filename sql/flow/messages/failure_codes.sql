@@ -8,6 +8,9 @@ select c.code, c.category, c.original, c.cause, c.remedy
 from (values
   ('routing.no-subscription', 'routing', '0xc0c01680', 'No send port that is enlisted asks for the message.',
     'See parley_flow.routing_failures: it says which subscription was nearest, and what it missed.'),
+  ('routing.late-answer', 'routing', null,
+    'Nobody waits for the answer any more: its client has gone, or another answer was first.',
+    'Raise response_timeout of the receive port, or have it drop late answers; terminate the answer.'),
   ('receive.pipeline', 'receive', '0xc0c01657', 'A component of the receive pipeline refused the message.',
     'Read the error: it names component and place. Mend the message by parley_flow.resubmit, or the definition.'),
   ('receive.disassemble', 'receive', '0xc0c01657',

@@ -99,7 +99,8 @@ begin
   left join parley_flow._p_property as y on y.name = p.key
   union all
   select w.key, w.value, false, coalesce(y.type, 'text')
-  from jsonb_each(coalesce(v_message.written, '{}')) as w
+  -- Whoever has the token of a request is half way to answering it.
+  from jsonb_each(coalesce(v_message.written, '{}') - 'CorrelationToken') as w
   left join parley_flow._p_property as y on y.name = w.key
   order by 1;
 end

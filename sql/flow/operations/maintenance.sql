@@ -131,6 +131,7 @@ begin
     when 'nodes' then parley_flow._p_forget_instances()
     when 'pipelines' then parley_flow._p_forget_pipelines()
     when 'roles that are gone' then parley_flow._p_follow_roles()
+    when 'requests' then parley_flow._p_sweep_requests()
     when 'audit' then parley_flow._p_forget_audit()
   end;
 end
@@ -246,7 +247,8 @@ begin
   end if;
   foreach task in array array[
     'taken back', 'counted messages', 'held keys', 'kept messages', 'begun bodies', 'counters', 'routing failures',
-    'ledger', 'idempotency keys', 'suspects', 'nodes', 'pipelines', 'roles that are gone', 'audit'
+    'ledger', 'idempotency keys', 'suspects', 'nodes', 'pipelines', 'roles that are gone', 'audit',
+    'requests'
   ] loop
     error := null;
     done := 0;

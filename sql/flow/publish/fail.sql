@@ -83,7 +83,11 @@ as $$
 declare
   v_code constant text := coalesce(draft.code, 'routing.no-subscription');
   v_error constant text := coalesce(draft.error, 'no send port that is enlisted asks for the message');
-  v_stage constant text := case when draft.code is null then 'ROUTE' else 'RECEIVE' end;
+  v_stage constant text := case
+    when coalesce(draft.code, 'routing.late-answer') = 'routing.late-answer' then 'ROUTE' else 'RECEIVE'
+  end;
+  -- What a send port got as an answer went through no location that could take it again.
+  v_is_resumable constant boolean := draft.code is null or origin.location_id is not null;
   v_report jsonb;
 begin
   if origin.routes_failed then
@@ -100,7 +104,7 @@ begin
   end if;
   perform parley_flow._p_store_drafts(array[draft], origin, array[1]);
   perform parley_flow._p_suspend_message(
-    draft.message_id, v_stage, null, null, v_code, v_error, true, 0, cause_id => _p_fail_draft.cause_id
+    draft.message_id, v_stage, null, null, v_code, v_error, v_is_resumable, 0, cause_id => _p_fail_draft.cause_id
   );
   return 'SUSPENDED';
 end

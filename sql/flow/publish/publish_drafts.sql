@@ -44,6 +44,7 @@ declare
   v_ns integer[];
   v_ports integer[];
   v_deliveries integer[];
+  v_reached integer[];
 begin
   select array_agg(d.message_id order by d.n), array_agg(d.promoted order by d.n), bool_or(d.code is not null)
   into v_ids, v_promoted, v_are_failed
@@ -73,10 +74,28 @@ begin
       select u.n, count(*)::integer as ports from unnest(v_ns) as u (n) group by u.n
     ) as m on m.n = g.n;
   end if;
+  if parley_flow._p_is_waited_for(v_promoted) then
+    v_reached := parley_flow._p_reach_waiters(
+      v_ids, v_promoted, array(select d.code is not null from unnest(drafts) as d)
+    );
+    drafts := parley_flow._p_without_tokens(drafts, v_reached, v_deliveries);
+    v_deliveries := array(
+      select case when r.deliveries = 0 and r.reached = -2 then -1 else r.deliveries + greatest(r.reached, 0) end
+      from unnest(v_deliveries, v_reached) with ordinality as r (deliveries, reached, n)
+      order by r.n
+    );
+  end if;
   perform parley_flow._p_store_drafts(drafts, origin, v_deliveries);
   perform parley_flow._p_deliver(v_ids, v_promoted, v_ns, v_ports);
   return query
   select g.n, v_ids[g.n], 'PUBLISHED' from generate_series(1, cardinality(v_ids)) as g (n) where v_deliveries[g.n] > 0;
+  if -1 = any (v_deliveries) then
+    perform parley_store.release_content('flow', array(
+      select v_ids[g.n] from generate_series(1, cardinality(v_ids)) as g (n) where v_deliveries[g.n] = -1
+    ));
+    return query
+    select g.n, v_ids[g.n], 'DROPPED' from generate_series(1, cardinality(v_ids)) as g (n) where v_deliveries[g.n] = -1;
+  end if;
   if 0 = any (v_deliveries) then
     return query
     select f.n, f.message_id, f.outcome
@@ -91,6 +110,6 @@ comment on function parley_flow._p_publish_drafts(
   parley_flow._p_draft[], parley_flow._p_origin, bigint, integer[], bigint[]
 ) is
 'Publishes messages: stores them and makes their deliveries; what failed before, or matches nothing, is suspended or
-routed as a failed message.
+routed as a failed message. An answer that comes too late and that no port asks for is DROPPED where its port says so.
 Arguments: drafts; origin; epoch, of the subscriptions with which the caller has matched them, null when it has not;
 matched_messages and matched_ports, which of them, from 1 on, matched which send port, when the epoch is that of now.';

@@ -56,7 +56,7 @@ create function parley_flow._p_receive(
   contents bigint[] default null, parts jsonb[] default null, failure_codes text[] default null,
   failure_errors text[] default null, epoch bigint default null, matched_messages integer[] default null,
   matched_ports bigint[] default null, resubmission_lease bigint default null, resubmission_item bigint default null,
-  interchange_id bigint default null, caller parley.caller default parley.current_caller()
+  interchange_id bigint default null, node text default null, caller parley.caller default parley.current_caller()
 ) returns table (n integer, message_id bigint, outcome text)
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -70,6 +70,7 @@ declare
   v_ns integer[];
   v_drafts parley_flow._p_draft[];
   v_parent bigint;
+  v_joined bigint[];
 begin
   found := parley_flow._p_require_read_committed();
   if not v_location.is_enabled and resubmission_item is null then
@@ -90,8 +91,16 @@ begin
   end if;
   if keys is not null then
     v_are_new := parley_flow._p_new_inputs(v_location.location_id, v_ids, inputs, keys, entries);
+    if node is not null then
+      v_joined := parley_flow._p_join_requests(v_location, array(
+        select l.message_id
+        from unnest(keys) with ordinality as k (key, n)
+        join parley_flow._p_ledger as l on l.location_id = v_location.location_id and l.key = k.key
+        where not v_are_new[k.n]
+      ), node);
+    end if;
     return query
-    select i.n::integer, l.message_id, 'REPEATED'
+    select i.n::integer, l.message_id, case when l.message_id = any (v_joined) then 'JOINED' else 'REPEATED' end
     from unnest(inputs) with ordinality as i (input, n)
     join parley_flow._p_ledger as l on l.location_id = v_location.location_id and l.key = keys[i.input]
     where not v_are_new[i.input];
@@ -119,6 +128,9 @@ begin
       v_drafts, v_host.host_id, inputs, contents, parts, failure_codes, failure_errors, v_parent, v_ns, interchange_id
     );
   end if;
+  if node is not null then
+    v_drafts := parley_flow._p_open_requests(v_location, v_drafts, node, v_ns, inputs, keys);
+  end if;
   return query
   select v_ns[p.n], p.message_id, p.outcome
   from parley_flow._p_publish_drafts(
@@ -131,12 +143,12 @@ $$;
 
 comment on function parley_flow._p_receive(
   text, text, bytea[], jsonb[], text[], jsonb[], integer[], text[], jsonb[], bigint[], jsonb[], text[], text[], bigint,
-  integer[], bigint[], bigint, bigint, bigint, parley.caller
+  integer[], bigint[], bigint, bigint, bigint, text, parley.caller
 ) is
 'Takes in messages of a receive location: stores them, writes their inputs into the ledger and makes their deliveries,
 all or nothing. Gives of each what became of it: PUBLISHED; SUSPENDED or FAILED_ROUTED, because it failed or nobody asks
 for it; REPEATED, because the key of its input is in the ledger: then nothing of that input is stored, and message_id is
-the first message that came of it. A session that brings the same key at the same time is waited for.
+the first message that came of it; JOINED, the same of a request that waits for its answer, or has one. A session that brings the same key at the same time is waited for.
 Arguments: host; location; bodies, one for each message, null where contents has it; promoted, {"name": scalar}, without
 those that follow from the location; message_types; written; inputs, of which input each message is, from 1 on (null:
 each is one of its own); keys of inputs, null for one without; entries, what the ledger keeps of each input whose
@@ -144,7 +156,7 @@ source has to be removed afterwards (null: none has); contents, as _p_begin_body
 failure_errors, of messages that failed in the pipeline; epoch, matched_messages and matched_ports, when the host has
 matched them: which message, from 1 on, goes to which send port; resubmission_lease and resubmission_item, of
 stage RECEIVE, which this completes; interchange_id, the first message of an input of which this transaction has brought
-others before.
+others before; node, in which clients wait for answers, of a location whose port responds, null: none waits.
 Errors: PF001, PF006 no such location or content, PF007 the lease is over, PF010 malformed, PF015 the location is
 disabled, PF016.';
 

@@ -122,7 +122,7 @@ Errors: PF001, PS002.';
 
 create function parley_flow._p_read_body(
   host text, message_id bigint, content_id bigint, from_number integer, to_number integer,
-  caller parley.caller default parley.current_caller()
+  request_id bigint default null, caller parley.caller default parley.current_caller()
 ) returns table (number integer, body bytea, chunks integer, bytes bigint)
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -130,7 +130,12 @@ as $$
 declare
   v_host constant parley_flow._p_host := parley_flow._p_require_host(parley.caller_role(caller), host);
 begin
-  if not exists (select from parley_store.in_hand(v_host.system, array[message_id])) then
+  if not exists (select from parley_store.in_hand(v_host.system, array[message_id])) and not exists (
+    select
+    from parley_flow._p_request as r
+    where r.request_id = _p_read_body.request_id and r.answer_id = _p_read_body.message_id
+      and r.host_id = v_host.host_id
+  ) then
     found := parley_flow._p_raise('message', coalesce(message_id::text, 'null'));
   end if;
   return query
@@ -147,9 +152,9 @@ begin
 end
 $$;
 
-comment on function parley_flow._p_read_body(text, bigint, bigint, integer, integer, parley.caller) is
-'Gives chunks of a body or a part of a message that this host has claimed, in their order, and with each how many chunks
+comment on function parley_flow._p_read_body(text, bigint, bigint, integer, integer, bigint, parley.caller) is
+'Gives chunks of a body or a part of a message that this host has claimed, or that answers a request of it, in their order, and with each how many chunks
 and bytes it has: whoever reads on until there is none has no whole body before he has as many.
 Arguments: host; message_id and content_id, as _p_claim gives them; from_number and to_number, the first and the last
-chunk, from 0 on.
+chunk, from 0 on; request_id, that the message answers, null: none.
 Errors: PF001, PF006 the host has not claimed it, PS003, PS010 chunks are missing.';
