@@ -30,6 +30,8 @@ type Kind struct {
 	Guarantee map[Direction]string
 	// Key says which key an input has in the ledger, or by which a receiver of messages knows that one is there twice.
 	Key map[Direction]string
+	// Answers says in which directions answers come: a location answers its clients, or a port gets an answer of its destination.
+	Answers map[Direction]bool
 	// Check gives what is wrong with an address and settings, without opening anything.
 	Check func(direction Direction, address string, settings json.RawMessage, secrets []string) []Problem
 	// NewReceiver makes a receiver; nil where messages do not come that way.
@@ -54,6 +56,8 @@ type Endpoint struct {
 	Secret func(ctx context.Context, name string) (value string, found bool, err error)
 	// Pool is the database of the host, for adapters that take part in its transactions. Its login may serve several hosts.
 	Pool *pgxpool.Pool
+	// Responds says that the answers of a destination are wanted, of a port: each [Delivery] has one, where there is one.
+	Responds bool
 	// Role is that of the host, with whose rights [Endpoint.AsRole] works.
 	Role string
 	// Permission limits the folders, addresses and secrets that definitions may name on this node.

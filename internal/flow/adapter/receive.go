@@ -31,6 +31,22 @@ type Intake interface {
 	Take(ctx context.Context, inputs []Input) ([]Result, error)
 	// TakeIn does the same in a transaction of the caller, who commits or rolls back. Bodies are small: they stay in memory.
 	TakeIn(ctx context.Context, tx Transaction, inputs []Input) ([]Result, error)
+	// Responds says whether clients of the location wait for answers: then each input is given to Request.
+	Responds() bool
+	// Request does what Take does with an input, and waits for the answer to it: until gone is closed, since the client has left, or the
+	// time of the port is over. An error is as that of Take.
+	Request(ctx context.Context, input Input, gone <-chan struct{}) (Reply, error)
+}
+
+// Reply is the outcome of a request, for its client.
+type Reply struct {
+	Result
+	// Answer is behind the pipeline of the response; nil: none has come.
+	Answer *Message
+	// Failure of the pipeline of the response, of an answer that has come.
+	Refused error
+	// End says what became of the answer, where there is one: whether the client has got it. Call it once.
+	End func(isGiven bool)
 }
 
 // Input is something that a receiver has found: a file, a request, a row. It holds one message or, for a disassembler, several.
@@ -71,6 +87,7 @@ const (
 	Suspended    Outcome = "SUSPENDED"     // all of it, or some of its messages; an operator finds them
 	FailedRouted Outcome = "FAILED_ROUTED" // published as a failed message
 	Repeated     Outcome = "REPEATED"      // its key was in the ledger; nothing of it was stored
+	Joined       Outcome = "JOINED"        // the same of a request, whose answer is yet to come, or is there
 	Consumed     Outcome = "CONSUMED"      // the pipeline made no message of it
 )
 

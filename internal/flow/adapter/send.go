@@ -59,6 +59,8 @@ func (m *Message) Property(name string) string {
 type Delivery struct {
 	// Detail is kept by tracking, an object, such as the name of the file that was written; nil for none.
 	Detail json.RawMessage
+	// Answer is that of the destination, of a port that responds; nil for none. Its key and entry are not used.
+	Answer *Input
 	// Err says why it was not sent; a [Failure] says what should follow, any other error is tried again as the port's policy says.
 	Err error
 }

@@ -20,6 +20,8 @@ type endpoint struct {
 	State    string            `json:"state"`
 	Enabled  *bool             `json:"enabled"`
 	Schedule json.RawMessage   `json:"schedule"`
+	Port     string            `json:"receive_port"`
+	Responds bool              `json:"responds"` // of a location as its port says
 }
 
 // isIdle reports whether nothing is taken or sent.
@@ -34,7 +36,12 @@ func (r Registry) Check(definitions json.RawMessage) ([]adapter.Problem, error) 
 	if err := json.Unmarshal(definitions, &document); err != nil {
 		return nil, fmt.Errorf("read the definitions: %w", err)
 	}
-	problems := []adapter.Problem{}
+	problems, ports := []adapter.Problem{}, map[string]endpoint{}
+	if written, isThere := document["receive port"]; isThere {
+		if err := json.Unmarshal(written, &ports); err != nil {
+			return nil, fmt.Errorf("read the definitions: %w", err)
+		}
+	}
 	for _, of := range []struct {
 		kind      string
 		direction adapter.Direction
@@ -46,7 +53,11 @@ func (r Registry) Check(definitions json.RawMessage) ([]adapter.Problem, error) 
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(endpoints)) {
-			for _, p := range append(r.check(of.direction, endpoints[name]), checkSchedule(endpoints[name].Schedule)...) {
+			e := endpoints[name]
+			if of.direction == adapter.Receive {
+				e.Responds = ports[e.Port].Responds
+			}
+			for _, p := range append(r.check(of.direction, e), checkSchedule(e.Schedule)...) {
 				p.Path = append([]string{of.kind, name}, p.Path...)
 				problems = append(problems, p)
 			}
@@ -66,6 +77,11 @@ func (r Registry) check(direction adapter.Direction, e endpoint) []adapter.Probl
 			Path: []string{"adapter"}, Message: fmt.Sprintf("there is no adapter %q to %s by", e.Adapter, direction),
 			Remedy: "Name one of " + strings.Join(r.names(direction), ", ") + ".",
 		}}
+	case e.Responds && !kind.Answers[direction]:
+		return []adapter.Problem{{
+			Path: []string{"adapter"}, Message: fmt.Sprintf("the adapter %s has no answers to %s", kind.Name, direction),
+			Remedy: "Have responds false, of the receive port of a location, or name one of " + strings.Join(r.answering(direction), ", ") + ".",
+		}}
 	case kind.Check == nil:
 		return nil
 	}
@@ -80,6 +96,17 @@ func checkSchedule(written json.RawMessage) []adapter.Problem {
 		problems = append(problems, adapter.Problem{Path: append([]string{"schedule"}, f.Path...), Message: f.Message, Remedy: f.Remedy})
 	}
 	return problems
+}
+
+// answering gives the adapters that have answers in a direction.
+func (r Registry) answering(direction adapter.Direction) []string {
+	found := []string{}
+	for _, kind := range r.kinds {
+		if kind.Answers[direction] {
+			found = append(found, kind.Name)
+		}
+	}
+	return found
 }
 
 // names gives the adapters of a direction.

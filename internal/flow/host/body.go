@@ -95,6 +95,7 @@ type storedBody struct {
 	ctx              context.Context //nolint:containedctx // a reader has no other way to one
 	host             *Host
 	message, content int64
+	request          int64 // that the message answers; 0 for one that was claimed
 	buffer           []flowstore.Chunk
 	number, chunks   int // chunks is -1 before the first was read
 	read, bytes      int64
@@ -135,7 +136,7 @@ func (r *storedBody) Read(p []byte) (int, error) {
 func (r *storedBody) fetch() error {
 	ctx, cancel := context.WithTimeout(r.ctx, statementTimeout)
 	defer cancel()
-	found, err := flowstore.ReadBody(ctx, r.host.pool, r.host.name, r.message, r.content, r.number, r.number+chunksAtOnce-1)
+	found, err := flowstore.ReadBody(ctx, r.host.pool, r.host.name, r.message, r.content, r.request, r.number, r.number+chunksAtOnce-1)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ const completedAtOnce = 2000
 type completion struct {
 	lease, item int64
 	detail      *string
+	answers     []draft            // what the destination has answered
 	recorded    func(recorded int) // called with 1 when it is recorded, or with 0 when it was in the hands of others
 }
 
@@ -88,11 +89,18 @@ func (c *completer) record(ctx context.Context, batch []completion) {
 			c.host.leases.lose(batch[0].lease)
 			c.ended(batch, 0)
 			return
-		case pgdb.SQLState(err) == "PF007" || isOfData(err) && len(batch) > 1:
+		case pgdb.SQLState(err) == "PF007":
 			for _, part := range byLease(batch) {
 				c.record(ctx, part)
 			}
 			return
+		case isOfData(err) && len(batch) > 1:
+			for i := range batch {
+				c.record(ctx, batch[i:i+1])
+			}
+			return
+		case isOfData(err) && batch[0].failAnswers(err):
+			continue
 		}
 		if backoff.Wait(ctx, failures.Failed(err)) != nil {
 			c.ended(batch, 0)
@@ -120,7 +128,7 @@ func (c *completer) complete(ctx context.Context, batch []completion) error {
 		details = nil
 	}
 	began := time.Now()
-	err := flowstore.Complete(ctx, c.host.pool, c.host.name, leases, items, details)
+	err := c.host.completeWith(ctx, c.host.pool, leases, items, details, func(i int) []draft { return batch[i].answers })
 	if err == nil {
 		c.host.server.governing.latency.Observe(time.Since(began))
 	}

@@ -47,6 +47,9 @@ type location struct {
 	Secrets          map[string]string `json:"secrets"`
 	IsEnabled        bool              `json:"enabled"`
 	Application      string            `json:"application"`
+	Responds         bool              `json:"responds"` // as its port says
+	ResponsePipeline string            `json:"response_pipeline"`
+	ResponseMS       int64             `json:"response_ms"`
 	Schedule         json.RawMessage   `json:"schedule"`
 
 	opening opening
@@ -66,6 +69,8 @@ type sendPort struct {
 	IsOrdered        bool              `json:"ordered"`
 	Concurrency      int               `json:"concurrency"`
 	Batch            int               `json:"batch"`
+	Responds         bool              `json:"responds"`
+	ResponsePipeline string            `json:"response_pipeline"`
 	Schedule         json.RawMessage   `json:"schedule"`
 
 	opening opening
@@ -115,12 +120,15 @@ func (c *configuration) definition(name string) (pipeline.Definition, error) {
 	return d, nil
 }
 
-// fingerprint is a text that differs when something differs of which a location or a port is made. It is that of a definition, its pipeline
-// and, where components of this may use them, the message types.
-func (c *configuration) fingerprint(definition any, pipelineName string) string {
-	text := c.Pipelines[pipelineName]
-	parts := []any{definition, text}
-	if string(text.Stages) != "{}" {
+// fingerprint is a text that differs when something differs of which a location or a port is made. It is that of a definition, its pipelines
+// and, where components of these may use them, the message types.
+func (c *configuration) fingerprint(definition any, pipelines ...string) string {
+	parts, usesTypes := []any{definition}, false
+	for _, name := range pipelines {
+		text := c.Pipelines[name]
+		parts, usesTypes = append(parts, text), usesTypes || string(text.Stages) != "{}"
+	}
+	if usesTypes {
 		parts = append(parts, c.MessageTypes, c.PropertySchemas)
 	}
 	written, err := json.Marshal(parts)

@@ -34,7 +34,9 @@ type counts struct {
 	receivedBytes, throttledBatches, commitErrors atomic.Int64
 	claimed, transmitted, sentBytes, failures     atomic.Int64
 	resubmitted, leasesLost                       atomic.Int64
-	inbound, outbound, latency                    latencies // of a commit, of a call of an adapter, from receipt to the end of sending
+	requests, timeouts                            atomic.Int64 // for whose answers clients waited; of those, without one in time
+	waiting                                       atomic.Int64 // clients that wait now
+	inbound, outbound, latency                    latencies    // of a commit, of a call of an adapter, from receipt to the end of sending
 }
 
 // took takes the outcome of a call of Take.
@@ -44,7 +46,7 @@ func (c *counts) took(t *take) {
 		switch p.result.Outcome {
 		case adapter.Suspended, adapter.FailedRouted:
 			c.suspended.Add(1)
-		case adapter.Repeated:
+		case adapter.Repeated, adapter.Joined:
 			c.repeated.Add(1)
 		case adapter.Published, adapter.Consumed:
 		}

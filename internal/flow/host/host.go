@@ -34,6 +34,7 @@ type Host struct {
 	ports     *ports
 	leases    *leases
 	completer *completer
+	requests  *requests
 }
 
 func newHost(s *Server, name string) *Host {
@@ -44,6 +45,7 @@ func newHost(s *Server, name string) *Host {
 	h.throttle = newThrottle(h)
 	h.leases = newLeases(h)
 	h.completer = newCompleter(h)
+	h.requests = newRequests(h)
 	h.ports = newPorts(h)
 	return h
 }
@@ -63,11 +65,13 @@ func (h *Host) run(ctx context.Context) {
 	keeping.Go(func() { h.leases.keep(outlasting) })
 	keeping.Go(func() { h.completer.run(outlasting) })
 	keeping.Go(func() { h.reportUntil(outlasting) })
+	keeping.Go(func() { h.requests.run(outlasting) })
 	working.Go(func() { h.follow(ctx) })
 	working.Go(func() { h.claim(ctx, outlasting) })
 	working.Wait()
 	h.ports.drain(h.server.config.Drain)
 	h.completer.flush(flushTime)
+	h.requests.flush(flushTime)
 	end()
 	keeping.Wait()
 	h.reportEnd(context.WithoutCancel(ctx))

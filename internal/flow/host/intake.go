@@ -22,6 +22,8 @@ type intake struct {
 	host      *Host
 	name      string
 	pipeline  *pipeline.Receive
+	response  *pipeline.Send    // of answers; nil where no client waits for one
+	patience  time.Duration     // how long clients wait
 	common    map[string]string // properties that the database gives all its messages
 	committer *committer
 }
@@ -29,7 +31,7 @@ type intake struct {
 var _ adapter.Intake = (*intake)(nil)
 
 func newIntake(h *Host, name string, l location, compiled *pipeline.Receive) *intake {
-	in := &intake{host: h, name: name, pipeline: compiled, common: map[string]string{
+	in := &intake{host: h, name: name, pipeline: compiled, patience: time.Duration(l.ResponseMS) * time.Millisecond, common: map[string]string{
 		"ReceivePortName": l.ReceivePort, "ReceiveLocationName": name, "InboundTransportType": l.Adapter,
 		"InboundTransportLocation": l.Address,
 	}}

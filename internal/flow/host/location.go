@@ -27,7 +27,7 @@ func (h *Host) useLocations(ctx context.Context, c *configuration) {
 	for _, name := range names(h.locations) {
 		running := h.locations[name]
 		wanted, isThere := c.Locations[name]
-		if isThere && wanted.IsEnabled && running.fingerprint == c.fingerprint(wanted, wanted.Pipeline) {
+		if isThere && wanted.IsEnabled && running.fingerprint == c.fingerprint(wanted, wanted.pipelines()...) {
 			continue
 		}
 		running.end(h)
@@ -80,7 +80,7 @@ func (h *Host) endLocations() {
 // startLocation starts a location. One that cannot be served is reported, and tried again when its definition changes,
 // and now and then.
 func (h *Host) startLocation(ctx context.Context, name string, l location, c *configuration) *runningLocation {
-	running := &runningLocation{name: name, fingerprint: c.fingerprint(l, l.Pipeline), cancel: func() {}}
+	running := &runningLocation{name: name, fingerprint: c.fingerprint(l, l.pipelines()...), cancel: func() {}}
 	taking, newReceiver, err := h.prepareLocation(name, l, c)
 	if err != nil {
 		if h.problems.set(problemLocation, "receive location", name, err) {
@@ -120,6 +120,10 @@ func (h *Host) prepareLocation(name string, l location, c *configuration) (*inta
 	if err != nil {
 		return nil, nil, err
 	}
+	taking := newIntake(h, name, l, compiled)
+	if taking.response, err = h.compileResponse(kind, l, c); err != nil {
+		return nil, nil, err
+	}
 	endpoint := adapter.Endpoint{
 		Name: name, Address: l.Address, Settings: l.Settings, Secret: secretsOf(l.Secrets, permission), Pool: h.pool, Role: c.Host.Role,
 		Permission: permission, Node: h.server.config.Node, Logger: h.logger.With("location", name, "adapter", l.Adapter),
@@ -129,7 +133,7 @@ func (h *Host) prepareLocation(name string, l location, c *configuration) (*inta
 	if err := guarded(func() error { _, err := newReceiver(); return err }); err != nil {
 		return nil, nil, err
 	}
-	return newIntake(h, name, l, compiled), newReceiver, nil
+	return taking, newReceiver, nil
 }
 
 // receive runs receivers of a location while its schedule is open, until ctx ends.

@@ -50,7 +50,7 @@ func (h *Host) openStored(ctx context.Context, c *flowstore.Claimed) io.ReadClos
 	if c.Content == 0 {
 		return io.NopCloser(bytes.NewReader(c.Body))
 	}
-	return &storedBody{ctx: ctx, host: h, message: c.Message, content: c.Content, chunks: -1}
+	return &storedBody{ctx: ctx, host: h, message: c.Message, content: c.Content, request: c.Request, chunks: -1}
 }
 
 // stored gives a claimed message as pipelines see it.

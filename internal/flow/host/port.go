@@ -27,7 +27,8 @@ type outlet struct {
 	definition  sendPort
 	sender      adapter.Sender
 	pipeline    *pipeline.Send
-	users       int // guarded by the mutex of the ports
+	response    *pipeline.Receive // of answers; nil of a port that does not respond
+	users       int               // guarded by the mutex of the ports
 	isReplaced  bool
 }
 
@@ -80,7 +81,7 @@ func (ps *ports) use(c *configuration) {
 	var renewed []string
 	for _, name := range names(c.SendPorts) {
 		wanted := c.SendPorts[name]
-		fingerprint := c.fingerprint(wanted, wanted.Pipeline)
+		fingerprint := c.fingerprint(wanted, wanted.pipelines()...)
 		ps.mu.Lock()
 		p, wasKnown := ps.byName[name]
 		if !wasKnown {
@@ -178,10 +179,14 @@ func (h *Host) makeOutlet(name string, p sendPort, c *configuration) (*outlet, e
 		return nil, err
 	}
 	made := &outlet{definition: p, pipeline: compiled}
+	if made.response, err = h.compileAnswers(kind, p, c); err != nil {
+		return nil, err
+	}
 	err = guarded(func() error {
 		made.sender, err = kind.NewSender(adapter.Endpoint{
 			Name: name, Address: p.Address, Settings: p.Settings, Secret: secretsOf(p.Secrets, permission), Pool: h.pool, Role: c.Host.Role,
 			Permission: permission, Node: h.server.config.Node, Logger: h.logger.With("send_port", name, "adapter", p.Adapter),
+			Responds: p.Responds,
 		})
 		return err
 	})

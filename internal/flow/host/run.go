@@ -169,7 +169,10 @@ func (r *run) observe(ctx context.Context, batch []*flowstore.Claimed, deliverie
 		r.host.counts.latency.observe(time.Since(batch[i].ReceivedAt))
 		if !isRecorded {
 			r.pending.Add(1)
-			sent = append(sent, completion{r.lease.number, batch[i].Item, detailText(delivery.Detail), r.recorded})
+			sent = append(sent, completion{
+				lease: r.lease.number, item: batch[i].Item, detail: detailText(delivery.Detail), answers: r.answers(ctx, delivery),
+				recorded: r.recorded,
+			})
 		}
 	}
 	if isRecorded && succeeded > 0 {
@@ -203,17 +206,17 @@ func (r *run) sendIn(ctx context.Context, sender adapter.TransactionSender, batc
 		if len(deliveries) != len(batch) {
 			return fmt.Errorf("the adapter gave %d outcomes of %d messages", len(deliveries), len(batch))
 		}
-		leases, items, details := []int64{}, []int64{}, []*string{}
+		leases, items, details, answers := []int64{}, []int64{}, []*string{}, [][]draft{}
 		for i, delivery := range deliveries {
 			if delivery.Err == nil {
 				leases, items = append(leases, r.lease.number), append(items, batch[i].Item)
-				details = append(details, detailText(delivery.Detail))
+				details, answers = append(details, detailText(delivery.Detail)), append(answers, r.answers(ctx, delivery))
 			}
 		}
 		if len(items) == 0 {
 			return nil
 		}
-		return flowstore.Complete(ctx, tx, r.host.name, leases, items, details)
+		return r.host.completeWith(ctx, tx, leases, items, details, func(i int) []draft { return answers[i] })
 	})
 	_, isFailure := errors.AsType[*adapter.Failure](err)
 	switch {

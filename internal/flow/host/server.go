@@ -64,6 +64,7 @@ type Server struct {
 
 	mu    sync.Mutex
 	hosts map[string]*Host
+	hears bool // whether answers are notified now
 }
 
 // New checks the configuration. Nothing runs before [Server.Run].
@@ -195,6 +196,7 @@ func (s *Server) startHosts(ctx context.Context, running *sync.WaitGroup) error 
 			continue
 		}
 		host := newHost(s, name)
+		host.requests.isDeaf = !s.hears
 		s.hosts[name] = host
 		running.Go(func() { host.run(ctx) })
 	}

@@ -8,11 +8,11 @@ import (
 	"github.com/parley-broker/parley/internal/flow/pipeline"
 )
 
-// sink takes the messages of an input out of the pipeline.
+// sink takes messages out of a receive pipeline.
 type sink struct {
 	ctx  context.Context //nolint:containedctx // that of the call of Run, which lasts as long as the sink
-	take *take
-	into *processed
+	host *Host
+	add  func(d draft) error   // is given each message
 	open map[int64]*bodyWriter // by number: a bad record may come while the message around it is written
 }
 
@@ -23,7 +23,7 @@ func (s *sink) Begin(number int64) (io.Writer, error) {
 	if s.open == nil {
 		s.open = map[int64]*bodyWriter{}
 	}
-	w := &bodyWriter{ctx: s.ctx, host: s.take.in.host}
+	w := &bodyWriter{ctx: s.ctx, host: s.host}
 	s.open[number] = w
 	return w, nil
 }
@@ -58,9 +58,5 @@ func (s *sink) end(m pipeline.Message, failure error) error {
 	if err := written.finish(&d); err != nil {
 		return err
 	}
-	s.take.add(s.into, d)
-	if s.take.messages < spillMessages && s.take.bytes < spillBytes {
-		return nil
-	}
-	return s.take.spill(s.ctx, s.into)
+	return s.add(d)
 }

@@ -50,8 +50,8 @@ func (in *intake) store(ctx context.Context, db pgdb.DB, inputs []*processed) er
 // observe takes the outcome of a message of the input.
 func (p *processed) observe(o flowstore.Outcome, failures, codes []*string) {
 	r := &p.result
-	if o.Outcome == string(adapter.Repeated) {
-		*r = adapter.Result{Outcome: adapter.Repeated, Message: o.Message}
+	if outcome := adapter.Outcome(o.Outcome); outcome == adapter.Repeated || outcome == adapter.Joined {
+		*r = adapter.Result{Outcome: outcome, Message: o.Message}
 		return
 	}
 	r.Messages++
@@ -93,7 +93,7 @@ func (in *intake) received(inputs []*processed) (r flowstore.Received, of []int,
 		}
 		for i := range p.drafts {
 			d := &p.drafts[i]
-			if err := in.addTo(&r, d); err != nil {
+			if err := d.addTo(&r); err != nil {
 				return r, nil, err
 			}
 			of, r.Inputs = append(of, number), append(r.Inputs, int32(number+1))
@@ -121,12 +121,15 @@ func (in *intake) received(inputs []*processed) (r flowstore.Received, of []int,
 	if !hasFailures {
 		r.FailureCodes, r.FailureErrors = nil, nil
 	}
+	if in.response != nil && r.Resubmitted == 0 {
+		r.Node = in.host.server.config.Node
+	}
 	in.match(&r, inputs)
 	return r, of, nil
 }
 
-// addTo adds a draft to a batch.
-func (in *intake) addTo(r *flowstore.Received, d *draft) error {
+// addTo adds the draft to a batch.
+func (d *draft) addTo(r *flowstore.Received) error {
 	promoted, err := object(d.promoted)
 	if err != nil {
 		return err

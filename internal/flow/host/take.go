@@ -83,7 +83,13 @@ func (t *take) processOne(ctx context.Context, p *processed) error {
 	if p.input.Failure != nil {
 		return t.failWhole(ctx, p, p.input.Failure, true)
 	}
-	s := &sink{ctx: ctx, take: t, into: p}
+	s := &sink{ctx: ctx, host: t.in.host, add: func(d draft) error {
+		t.add(p, d)
+		if t.messages < spillMessages && t.bytes < spillBytes {
+			return nil
+		}
+		return t.spill(ctx, p)
+	}}
 	err := guarded(func() error { return t.in.pipeline.Run(ctx, sourceOf(p.input), s) })
 	if unforeseen, is := errors.AsType[*panicked](err); is {
 		t.in.host.logger.Error("a pipeline has failed in an unforeseen way", "location", t.in.name, "reason", unforeseen.reason,
@@ -95,7 +101,7 @@ func (t *take) processOne(ctx context.Context, p *processed) error {
 	case err == nil:
 		return t.release(ctx)
 	case errors.Is(err, errRepeated):
-		p.drafts, p.result = nil, adapter.Result{Outcome: adapter.Repeated, Message: p.result.Message}
+		p.drafts, p.result = nil, adapter.Result{Outcome: p.result.Outcome, Message: p.result.Message}
 		return t.rollBack(ctx)
 	case !hasFailed || ctx.Err() != nil:
 		return err
@@ -187,7 +193,7 @@ func (t *take) spill(ctx context.Context, p *processed) error {
 	switch {
 	case isOfData(err):
 		return &adapter.Failure{Code: "receive.pipeline", Err: err, Permanent: true}
-	case err == nil && p.result.Outcome == adapter.Repeated:
+	case err == nil && isRepeated(p.result):
 		return errRepeated
 	}
 	return err
@@ -319,4 +325,9 @@ func sourceOf(in *adapter.Input) pipeline.Source {
 		s.Open = func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(in.Body)), nil }
 	}
 	return s
+}
+
+// isRepeated reports whether the key of an input was in the ledger.
+func isRepeated(r adapter.Result) bool {
+	return r.Outcome == adapter.Repeated || r.Outcome == adapter.Joined
 }

@@ -56,6 +56,7 @@ type Received struct {
 	MatchedPorts                  []int64
 	Interchange                   int64 // the first message of the interchange of which earlier calls brought messages; 0 for none
 	ResubmittedLease, Resubmitted int64
+	Node                          string // where clients wait for answers; empty: none does
 }
 
 // Outcome of a message that was taken in; N is which, from 1 on.
@@ -74,9 +75,9 @@ func Receive(ctx context.Context, db pgdb.DB, host, location string, r Received)
 			contents => $10::bigint[], parts => $11::text[]::jsonb[], failure_codes => $12::text[], failure_errors => $13::text[],
 			epoch => nullif($14::bigint, 0), matched_messages => $15::integer[], matched_ports => $16::bigint[],
 			resubmission_lease => nullif($17::bigint, 0), resubmission_item => nullif($18::bigint, 0),
-			interchange_id => nullif($19::bigint, 0)
+			interchange_id => nullif($19::bigint, 0), node => nullif($20::text, '')
 		)`, host, location, r.Bodies, r.Promoted, r.Types, r.Written, r.Inputs, r.Keys, r.Entries, r.Contents, r.Parts, r.FailureCodes,
-		r.FailureErrors, r.Epoch, r.MatchedMessages, r.MatchedPorts, r.ResubmittedLease, r.Resubmitted, r.Interchange)
+		r.FailureErrors, r.Epoch, r.MatchedMessages, r.MatchedPorts, r.ResubmittedLease, r.Resubmitted, r.Interchange, r.Node)
 }
 
 // Known gives those of keys that a location has taken.

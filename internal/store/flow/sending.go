@@ -28,6 +28,7 @@ type Claimed struct {
 	Promoted, Written, Parts     json.RawMessage
 	Content                      int64 // 0 where Body has it
 	Body                         []byte
+	Request                      int64 `db:"-"` // of which it is the answer; 0 for a message that was claimed
 }
 
 // Claim has the arguments of a claim.
@@ -133,11 +134,12 @@ type Chunk struct {
 	Bytes  int64
 }
 
-// ReadBody gives chunks of a body of a message that the host has claimed, both ends included.
-func ReadBody(ctx context.Context, db pgdb.DB, host string, message, content int64, from, to int) ([]Chunk, error) {
+// ReadBody gives chunks of a body of a message that the host has claimed, or that answers a request of it, both ends included.
+func ReadBody(ctx context.Context, db pgdb.DB, host string, message, content, request int64, from, to int) ([]Chunk, error) {
 	return collect[Chunk](ctx, db, "read a body", `
 		select number, body, chunks, bytes from parley_flow._p_read_body(
-			host => $1::text, message_id => $2::bigint, content_id => $3::bigint, from_number => $4::integer, to_number => $5::integer
+			host => $1::text, message_id => $2::bigint, content_id => $3::bigint, from_number => $4::integer, to_number => $5::integer,
+			request_id => nullif($6::bigint, 0)
 		)
-		order by number`, host, message, content, from, to)
+		order by number`, host, message, content, from, to, request)
 }

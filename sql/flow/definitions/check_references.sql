@@ -79,7 +79,7 @@ begin
   ) as f
   where d.kind = $1 and not coalesce(scene.names -> d.refers_to ? r.name, false);
   if kind in ('receive port', 'receive location', 'send port') then
-    -- What responds has a pipeline of the other direction besides.
+    -- A port that responds has a pipeline of the other direction besides.
     return query
     select f.*
     from (

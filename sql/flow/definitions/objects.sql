@@ -197,3 +197,19 @@ set search_path = pg_catalog, pg_temp
 as $$ select split_part(lane, '#', 1) $$;
 
 comment on function parley_flow._p_port_of_lane(text) is 'Gives the name of the send port to which a lane belongs.';
+
+create function parley_flow._p_may_maintain(caller oid) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return coalesce(parley_flow._p_is_owner(caller) or exists (
+    select
+    from parley_flow._p_host as h
+    where pg_has_role(caller, parley._p_role_with(h.role_number), 'usage')
+  ), false);
+end
+$$;
+
+comment on function parley_flow._p_may_maintain(oid) is
+'Reports whether a role may serve any host, or owns the engine.';

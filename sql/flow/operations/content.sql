@@ -99,7 +99,7 @@ begin
   left join parley_flow._p_property as y on y.name = p.key
   union all
   select w.key, w.value, false, coalesce(y.type, 'text')
-  -- Whoever has the token of a request is half way to answering it.
+  -- The token of a request is half of what an answer needs.
   from jsonb_each(coalesce(v_message.written, '{}') - 'CorrelationToken') as w
   left join parley_flow._p_property as y on y.name = w.key
   order by 1;

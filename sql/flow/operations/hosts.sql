@@ -92,7 +92,12 @@ begin
       'receive_locations', (
         select coalesce(jsonb_object_agg(
           l.name, parley_flow._p_objects_of('receive location', array[l.name]) -> l.name
-            || jsonb_build_object('enabled', l.is_enabled, 'application', p.application)
+            || jsonb_build_object(
+              'enabled', l.is_enabled, 'application', p.application, 'responds', p.responds,
+              'response_pipeline', parley_flow._p_objects_of('receive port', array[p.name]) -> p.name
+                -> 'response_pipeline',
+              'response_ms', (extract(epoch from p.response_timeout) * 1000)::bigint
+            )
         ), '{}')
         from parley_flow._p_receive_location as l
         join parley_flow._p_receive_port as p on p.receive_port_id = l.receive_port_id

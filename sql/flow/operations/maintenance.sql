@@ -187,22 +187,6 @@ comment on function parley_flow._p_record_failures(text[], text[]) is
 'Records which tasks of maintenance have failed, for parley diagnose.
 Arguments: an element each for each task: its name; its error, null when it was done.';
 
-create function parley_flow._p_may_maintain(caller oid) returns boolean
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  return coalesce(parley_flow._p_is_owner(caller) or exists (
-    select
-    from parley_flow._p_host as h
-    where pg_has_role(caller, parley._p_role_with(h.role_number), 'usage')
-  ), false);
-end
-$$;
-
-comment on function parley_flow._p_may_maintain(oid) is
-'Reports whether a role may serve any host, or owns the engine.';
-
 create function parley_flow._p_maintain_store() returns table (task text, done integer, error text)
 language plpgsql
 set search_path = pg_catalog, pg_temp

@@ -18,7 +18,6 @@ from (values
   ('routing failures', '90 days', '1 day', 'causes for which messages matched nothing, since they were met last'),
   ('pipelines', '90 days', '1 day', 'versions of pipelines that are not the newest'),
   ('idempotency keys', '7 days', '1 hour', 'keys under which applications have published'),
-  ('expired requests', '1 day', '1 hour', 'requests whose clients have gone without an answer'),
   ('tracking', '30 days', '1 day', 'what happened to messages, where no other system shares the store'),
   ('operations', '1 year', '1 day', 'operations on waiting messages, where no other system shares the store'),
   ('pressure', '90 days', '1 day', 'changes of the level of resources, where no other system shares the store')

@@ -229,3 +229,27 @@ comment on function parley_flow._p_deliver(bigint[], jsonb[], integer[], integer
 'Makes the deliveries of messages: items of the systems of the hosts of their send ports.
 Arguments: ids, of messages, and their promoted properties, one for each; ns and ports, which of them, from 1 on, goes
 to which send port; due_at, not before that time, null: now.';
+
+create function parley_flow._p_without_tokens(
+  drafts parley_flow._p_draft[], reached integer[], deliveries integer[]
+) returns parley_flow._p_draft[]
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  for i in 1..cardinality(drafts) loop
+    if drafts[i].promoted ? 'CorrelationToken' and drafts[i].code is null then
+      drafts[i].promoted := drafts[i].promoted - 'CorrelationToken';
+      if reached[i] = -1 and deliveries[i] = 0 then
+        drafts[i].code := 'routing.late-answer';
+        drafts[i].error := 'nobody waits for the answer: it came too late, or the request had one';
+      end if;
+    end if;
+  end loop;
+  return drafts;
+end
+$$;
+
+comment on function parley_flow._p_without_tokens(parley_flow._p_draft[], integer[], integer[]) is
+'Takes the tokens from drafts of answers, which they have served, and marks those as failed that reach nobody.
+Arguments: drafts; reached, as _p_reach_waiters gives it; deliveries, how many send ports get each.';

@@ -86,7 +86,7 @@ declare
   v_stage constant text := case
     when coalesce(draft.code, 'routing.late-answer') = 'routing.late-answer' then 'ROUTE' else 'RECEIVE'
   end;
-  -- What a send port got as an answer went through no location that could take it again.
+  -- An answer of a destination went through no location that could take it again.
   v_is_resumable constant boolean := draft.code is null or origin.location_id is not null;
   v_report jsonb;
 begin

@@ -148,7 +148,8 @@ comment on function parley_flow._p_receive(
 'Takes in messages of a receive location: stores them, writes their inputs into the ledger and makes their deliveries,
 all or nothing. Gives of each what became of it: PUBLISHED; SUSPENDED or FAILED_ROUTED, because it failed or nobody asks
 for it; REPEATED, because the key of its input is in the ledger: then nothing of that input is stored, and message_id is
-the first message that came of it; JOINED, the same of a request that waits for its answer, or has one. A session that brings the same key at the same time is waited for.
+the first message that came of it; JOINED, the same of a request that waits for its answer, or has one. A session that
+brings the same key at the same time is waited for.
 Arguments: host; location; bodies, one for each message, null where contents has it; promoted, {"name": scalar}, without
 those that follow from the location; message_types; written; inputs, of which input each message is, from 1 on (null:
 each is one of its own); keys of inputs, null for one without; entries, what the ledger keeps of each input whose

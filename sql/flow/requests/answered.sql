@@ -15,7 +15,6 @@ declare
   v_ids bigint[];
   v_drafts parley_flow._p_draft[];
   v_port record;
-  v_sent record;
 begin
   found := parley_flow._p_require_read_committed();
   found := parley_flow._p_require_arrays(

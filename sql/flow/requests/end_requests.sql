@@ -20,7 +20,9 @@ begin
   if (
     select p.late_answers from parley_flow._p_receive_port as p where p.receive_port_id = request.receive_port_id
   ) = 'drop' then
-    perform parley_flow._p_track_one('DROP', '', '', request.answer_id, jsonb_build_object('request', request.request_id));
+    perform parley_flow._p_track_one('DROP', '', '', request.answer_id, jsonb_build_object(
+      'request', request.request_id
+    ));
     perform parley_flow._p_end_deliveries(array[request.answer_id], null);
     return;
   end if;
@@ -113,7 +115,7 @@ begin
       set nodes = v_request.nodes,
         due_at = case
           when v_request.nodes <> '{}' then r.due_at
-          when v_request.answer_id is null then clock_timestamp() + parley_flow._p_retention_of('expired requests')
+          when v_request.answer_id is null then clock_timestamp() + interval '1 day'
           else greatest(r.due_at, clock_timestamp() + coalesce(r.keep, '0 seconds'))
         end
       where r.request_id = v_request.request_id;
@@ -151,7 +153,7 @@ begin
       -- Its node has gone without a word. A late answer, or a repeat, may come yet.
       update parley_flow._p_request as r
       set nodes = '{}', due_at = clock_timestamp() + case
-        when v_request.answer_id is null then parley_flow._p_retention_of('expired requests') else v_request.keep
+        when v_request.answer_id is null then interval '1 day' else v_request.keep
       end
       where r.request_id = v_request.request_id;
     else

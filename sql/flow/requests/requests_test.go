@@ -66,7 +66,7 @@ func (d desk) left() string {
 		(select count(*) from parley_flow._p_suspended), (select count(*) from parley_flow._p_request))`)
 }
 
-// What a destination answers goes to the client of the request, of which nothing is left then.
+// The answer of a destination goes to the client of the request, of which nothing is left then.
 func TestAnAnswerGoesToTheClientThatWaits(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "{}")

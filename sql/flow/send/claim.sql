@@ -153,8 +153,9 @@ end
 $$;
 
 comment on function parley_flow._p_read_body(text, bigint, bigint, integer, integer, bigint, parley.caller) is
-'Gives chunks of a body or a part of a message that this host has claimed, or that answers a request of it, in their order, and with each how many chunks
-and bytes it has: whoever reads on until there is none has no whole body before he has as many.
+'Gives chunks of a body or a part of a message that this host has claimed, or that answers a request of it, in their
+order, and with each how many chunks and bytes it has: whoever reads on until there is none has no whole body before he
+has as many.
 Arguments: host; message_id and content_id, as _p_claim gives them; from_number and to_number, the first and the last
 chunk, from 0 on; request_id, that the message answers, null: none.
 Errors: PF001, PF006 the host has not claimed it, PS003, PS010 chunks are missing.';

@@ -18,6 +18,8 @@ import (
 type Intake struct {
 	// Refuse, where it is set, is asked before a batch is taken; its error is that of Take, and nothing happens.
 	Refuse func(inputs []adapter.Input) error
+	// Answer, where it is set, answers requests: clients wait for what it gives.
+	Answer func(result adapter.Result, input adapter.Input, gone <-chan struct{}) adapter.Reply
 
 	mu          sync.Mutex
 	taken       []Taken
@@ -170,6 +172,18 @@ func (i *Intake) Take(ctx context.Context, inputs []adapter.Input) ([]adapter.Re
 // TakeIn is for adapters of databases.
 func (i *Intake) TakeIn(context.Context, adapter.Transaction, []adapter.Input) ([]adapter.Result, error) {
 	return nil, fmt.Errorf("this intake has no transactions, and took %d inputs in none", len(i.Inputs()))
+}
+
+// Responds reports whether there is something that answers.
+func (i *Intake) Responds() bool { return i.Answer != nil }
+
+// Request takes an input, and gives the answer to it.
+func (i *Intake) Request(ctx context.Context, input adapter.Input, gone <-chan struct{}) (adapter.Reply, error) {
+	results, err := i.Take(ctx, []adapter.Input{input})
+	if err != nil {
+		return adapter.Reply{}, err
+	}
+	return i.Answer(results[0], input, gone), nil
 }
 
 func read(ctx context.Context, input adapter.Input) (string, error) {

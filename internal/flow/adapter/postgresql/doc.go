@@ -25,6 +25,7 @@ var Kind = adapter.Kind{
 		adapter.Receive: "the value of `key_column`; needless in the database of the host",
 		adapter.Send:    "`MessageID` in a column of `key`, or as an argument; needless in the database of the host",
 	},
+	Answers: map[adapter.Direction]bool{adapter.Send: true},
 	Check: func(direction adapter.Direction, address string, settings json.RawMessage, secrets []string) []adapter.Problem {
 		has := func(secret string) bool { return slices.Contains(secrets, secret) }
 		problems := adapter.OnlySecrets(secrets, secretPassword, secretAuthorities)

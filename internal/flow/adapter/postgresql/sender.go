@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
@@ -38,6 +39,9 @@ func newSender(e adapter.Endpoint) (adapter.Sender, error) {
 	w, problems := settings.write()
 	if err := firstProblem(problems); err != nil {
 		return nil, err
+	}
+	if e.Responds && settings.Function != "" {
+		w.text = strings.Replace(w.text, "select from", "select * from", 1) + " limit 1"
 	}
 	if !at.isLocal {
 		if _, err := e.Permission.CheckConnect(at.hostPort()); err != nil {
@@ -155,7 +159,7 @@ func (s *sender) SendIn(ctx context.Context, tx adapter.Transaction, messages []
 	if err != nil {
 		return nil, err
 	}
-	refused, err := s.attempt(ctx, tx, ready)
+	refused, err := s.attempt(ctx, tx, ready, deliveries)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +167,7 @@ func (s *sender) SendIn(ctx context.Context, tx adapter.Transaction, messages []
 		deliveries[ready[0].index].Err = refused
 	} else if refused != nil {
 		for _, p := range ready {
-			if deliveries[p.index].Err, err = s.attempt(ctx, tx, []prepared{p}); err != nil {
+			if deliveries[p.index].Err, err = s.attempt(ctx, tx, []prepared{p}, deliveries); err != nil {
 				return nil, err
 			}
 		}
@@ -204,9 +208,9 @@ func (s *sender) values(ctx context.Context, m *adapter.Message) ([][]byte, erro
 	return values, nil
 }
 
-// attempt writes messages behind a savepoint, and goes back to it where one of them is refused: then that is given. An error says that the
-// transaction is lost.
-func (s *sender) attempt(ctx context.Context, tx pgx.Tx, ready []prepared) (refused, err error) {
+// attempt writes messages behind a savepoint, and goes back to it where one of them is refused: then that is given. The rows of
+// the statements are the answers of a port that responds. An error says that the transaction is lost.
+func (s *sender) attempt(ctx context.Context, tx pgx.Tx, ready []prepared, deliveries []adapter.Delivery) (refused, err error) {
 	batch := &pgconn.Batch{}
 	plain := func(statement string) { batch.ExecParams(statement, nil, nil, nil, nil) }
 	plain("savepoint parley_flow_message")
@@ -218,9 +222,9 @@ func (s *sender) attempt(ctx context.Context, tx pgx.Tx, ready []prepared) (refu
 	plain("set constraints all deferred")
 	plain("release savepoint parley_flow_message")
 	conn := tx.Conn().PgConn()
-	_, cause := conn.ExecBatch(ctx, batch).ReadAll()
+	results, cause := conn.ExecBatch(ctx, batch).ReadAll()
 	if cause == nil {
-		return nil, nil
+		return s.answers(ready, results, deliveries), nil
 	}
 	if broken(ctx, cause) {
 		return nil, cause

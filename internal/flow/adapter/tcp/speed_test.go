@@ -24,6 +24,11 @@ func (discard) Take(_ context.Context, in []adapter.Input) ([]adapter.Result, er
 	return make([]adapter.Result, len(in)), nil
 }
 
+func (discard) Responds() bool { return false }
+func (discard) Request(context.Context, adapter.Input, <-chan struct{}) (adapter.Reply, error) {
+	return adapter.Reply{}, nil
+}
+
 func (d discard) TakeIn(ctx context.Context, _ adapter.Transaction, in []adapter.Input) ([]adapter.Result, error) {
 	return d.Take(ctx, in)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"strconv"
 	"strings"
@@ -24,6 +25,9 @@ const (
 
 // judge gives what an answer means; nil is acceptance. hidden are texts that must not be shown.
 func (s *sender) judge(answer *http.Response, hidden []string) error {
+	if s.settings.Accepted.has(answer.StatusCode) && s.Responds {
+		return nil
+	}
 	if s.settings.Accepted.has(answer.StatusCode) {
 		_, _ = io.CopyN(io.Discard, answer.Body, drainedBytesMax)
 		return nil
@@ -65,4 +69,26 @@ func excerpt(body io.Reader, hidden []string) string {
 		text = strings.ToValidUTF8(text[:excerptBytesMax], "") + "…"
 	}
 	return text
+}
+
+// read reads what the address has answered. One that breaks off has been sent, and is sent again: the receiver knows it by its key.
+func (s *sender) read(answer *http.Response) (*adapter.Input, error) {
+	body, err := io.ReadAll(io.LimitReader(answer.Body, s.settings.MaxAnswerBytes+1))
+	if err != nil {
+		return nil, &adapter.Failure{Code: "send.transport", Err: fmt.Errorf("the answer broke off: %w", err)}
+	}
+	if int64(len(body)) > s.settings.MaxAnswerBytes {
+		return nil, &adapter.Failure{
+			Code: "send.refused", Err: fmt.Errorf("the answer has more than %d bytes", s.settings.MaxAnswerBytes), Permanent: true,
+		}
+	}
+	input := &adapter.Input{
+		Body: body, Size: int64(len(body)), Promoted: map[string]any{},
+		Written: map[string]any{statusProperty: strconv.Itoa(answer.StatusCode)},
+	}
+	// A media type that cannot be read says nothing.
+	if mediaType, parameters, err := mime.ParseMediaType(answer.Header.Get("Content-Type")); err == nil {
+		input.ContentType, input.Charset = mediaType, parameters["charset"]
+	}
+	return input, nil
 }

@@ -35,6 +35,7 @@ func New() adapter.Kind {
 			adapter.Receive: "the caller and the header Idempotency-Key, hashed",
 			adapter.Send:    "the header Idempotency-Key, the number of the message",
 		},
+		Answers: map[adapter.Direction]bool{adapter.Receive: true, adapter.Send: true},
 		Check: func(direction adapter.Direction, address string, settings json.RawMessage, secrets []string) []adapter.Problem {
 			has := func(secret string) bool { return slices.Contains(secrets, secret) }
 			if direction == adapter.Receive {

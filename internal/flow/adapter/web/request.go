@@ -51,7 +51,7 @@ func (r *refusal) Unwrap() error { return r.cause }
 // handler gives what answers requests of the location. work outlives the clients.
 func (l *location) handler(work context.Context, in adapter.Intake) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		result, err := l.take(work, in, w, r)
+		taken, err := l.take(work, in, w, r)
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTimeout))
 		if refused, ok := errors.AsType[*refusal](err); ok {
 			if refused.cause != nil {
@@ -68,7 +68,11 @@ func (l *location) handler(work context.Context, in adapter.Intake) http.Handler
 			refuse(w, refused.status, refused.reason, refused.retryAfter)
 			return
 		}
-		l.accept(w, result)
+		if in.Responds() {
+			l.respond(work, w, taken)
+			return
+		}
+		l.accept(w, taken.Result)
 	}
 }
 
@@ -103,38 +107,38 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// take puts a request into the message box, or gives a [refusal].
-func (l *location) take(work context.Context, in adapter.Intake, w http.ResponseWriter, r *http.Request) (adapter.Result, error) {
+// take puts a request into the message box, and waits for its answer where the port responds, or gives a [refusal].
+func (l *location) take(work context.Context, in adapter.Intake, w http.ResponseWriter, r *http.Request) (adapter.Reply, error) {
 	select {
 	case l.places <- struct{}{}:
 		defer func() { <-l.places }()
 	default:
-		return adapter.Result{}, &refusal{status: http.StatusServiceUnavailable, reason: "too many requests at once", retryAfter: busyPause}
+		return adapter.Reply{}, &refusal{status: http.StatusServiceUnavailable, reason: "too many requests at once", retryAfter: busyPause}
 	}
 	input, err := l.head(r)
 	if err != nil {
-		return adapter.Result{}, err
+		return adapter.Reply{}, err
 	}
 	var who string
 	if !l.sender.needsBody() {
 		if who, err = l.authenticate(work, r, nil); err != nil {
-			return adapter.Result{}, err
+			return adapter.Reply{}, err
 		}
 	}
 	if l.sender.needsBody() && !l.sender.mayBeSigned(r) {
-		return adapter.Result{}, errUnidentified()
+		return adapter.Reply{}, errUnidentified()
 	}
 	if in.Throttled() {
-		return adapter.Result{}, &refusal{status: http.StatusServiceUnavailable, reason: "intake is throttled", retryAfter: throttledPause}
+		return adapter.Reply{}, &refusal{status: http.StatusServiceUnavailable, reason: "intake is throttled", retryAfter: throttledPause}
 	}
 	body, err := l.read(w, r)
 	if err != nil {
-		return adapter.Result{}, err
+		return adapter.Reply{}, err
 	}
 	defer body.close()
 	if l.sender.needsBody() {
 		if who, err = l.authenticate(work, r, body.open); err != nil {
-			return adapter.Result{}, err
+			return adapter.Reply{}, err
 		}
 	}
 	input.Size, input.Body = body.size, body.memory
@@ -149,14 +153,25 @@ func (l *location) take(work context.Context, in adapter.Intake, w http.Response
 	if input.Key != "" {
 		input.Key = ledgerKey(who, input.Key)
 	}
-	results, err := in.Take(work, []adapter.Input{input})
-	if err != nil || len(results) != 1 {
-		return adapter.Result{}, &refusal{
-			status: http.StatusServiceUnavailable, reason: "nothing was stored; try again", retryAfter: throttledPause,
-			cause: errors.Join(err, errCount(len(results), err)),
+	reply, err := put(work, in, input, r.Context().Done())
+	if err != nil {
+		return adapter.Reply{}, &refusal{
+			status: http.StatusServiceUnavailable, reason: "nothing was stored; try again", retryAfter: throttledPause, cause: err,
 		}
 	}
-	return results[0], nil
+	return reply, nil
+}
+
+// put gives an input to the host. Where clients wait for answers it waits too.
+func put(work context.Context, in adapter.Intake, input adapter.Input, gone <-chan struct{}) (adapter.Reply, error) {
+	if in.Responds() {
+		return in.Request(work, input, gone)
+	}
+	results, err := in.Take(work, []adapter.Input{input})
+	if err := errors.Join(err, errCount(len(results), err)); err != nil {
+		return adapter.Reply{}, err
+	}
+	return adapter.Reply{Result: results[0]}, nil
 }
 
 func errCount(n int, err error) error {

@@ -31,6 +31,7 @@ type sendSettings struct {
 	Connections       int               `json:"connections"`
 	ConnectTimeout    adapter.Duration  `json:"connect_timeout"`
 	Timeout           adapter.Duration  `json:"timeout"`
+	MaxAnswerBytes    int64             `json:"max_answer_bytes"`
 }
 
 func defaultSend() sendSettings {
@@ -38,6 +39,7 @@ func defaultSend() sendSettings {
 		Authentication: "none", BearerHeader: authorization, HMAC: defaultSignature(), Method: "POST", IdempotencyHeader: "Idempotency-Key",
 		IdempotencyKey: "{MessageID}", Accepted: statuses{"2xx"}, Retried: statuses{"408", "425", "429", "5xx"}, Connections: 4,
 		ConnectTimeout: adapter.Duration(10 * time.Second), Timeout: adapter.Duration(time.Minute),
+		MaxAnswerBytes: 16 << 20,
 	}
 }
 
@@ -140,6 +142,9 @@ func (s *sendSettings) checkRequest() []adapter.Problem {
 	}
 	if s.Connections < 1 || s.Connections > 100 {
 		wrong("it is not from 1 to 100", "Write how many requests a node sends at once.", "connections")
+	}
+	if s.MaxAnswerBytes < 1 || s.MaxAnswerBytes > 64<<20 {
+		wrong("it is not from 1 to 67,108,864", "Write how many bytes an answer may have.", "max_answer_bytes")
 	}
 	if s.Timeout <= 0 || s.ConnectTimeout <= 0 {
 		wrong("it is no time", `Write how long the whole request may take, such as "1 minute".`, "timeout")

@@ -70,7 +70,7 @@ func (s *sender) Send(ctx context.Context, messages []*adapter.Message) []adapte
 		}
 		sending.Go(func() {
 			defer func() { <-s.places }()
-			deliveries[i].Detail, deliveries[i].Err = s.send(ctx, m)
+			deliveries[i] = s.send(ctx, m)
 		})
 	}
 	sending.Wait()
@@ -87,10 +87,10 @@ func (s *sender) Close() error {
 	return nil
 }
 
-func (s *sender) send(ctx context.Context, m *adapter.Message) (json.RawMessage, error) {
+func (s *sender) send(ctx context.Context, m *adapter.Message) adapter.Delivery {
 	client, err := s.http(ctx)
 	if err != nil {
-		return nil, &adapter.Failure{Code: "send.transport", Err: err}
+		return adapter.Delivery{Err: &adapter.Failure{Code: "send.transport", Err: err}}
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(s.settings.Timeout))
 	defer cancel()
@@ -99,21 +99,28 @@ func (s *sender) send(ctx context.Context, m *adapter.Message) (json.RawMessage,
 	request, body, hidden, err := s.request(ctx, m)
 	defer body.close()
 	if err != nil {
-		return nil, err
+		return adapter.Delivery{Err: err}
 	}
 	answer, err := client.Do(request)
 	if err != nil {
-		return nil, s.judgeError(ctx, err, body.failure(), wasSent)
+		return adapter.Delivery{Err: s.judgeError(ctx, err, body.failure(), wasSent)}
 	}
 	defer answer.Body.Close()
-	if err := s.judge(answer, hidden); err != nil {
-		return nil, err
+	delivery := adapter.Delivery{}
+	if delivery.Err = s.judge(answer, hidden); delivery.Err != nil {
+		return delivery
 	}
-	detail, err := json.Marshal(map[string]any{"status": answer.StatusCode, "address": shown(answer.Request.URL)})
-	if err != nil {
-		return nil, fmt.Errorf("write what tracking keeps: %w", err)
+	if s.Responds {
+		if delivery.Answer, delivery.Err = s.read(answer); delivery.Err != nil {
+			return delivery
+		}
 	}
-	return detail, nil
+	if delivery.Detail, err = json.Marshal(map[string]any{
+		"status": answer.StatusCode, "address": shown(answer.Request.URL),
+	}); err != nil {
+		delivery.Err = fmt.Errorf("write what tracking keeps: %w", err)
+	}
+	return delivery
 }
 
 // shown gives an address without its query, which may have a secret in it.

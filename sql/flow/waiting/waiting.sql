@@ -1,8 +1,8 @@
 -- Waiting for messages: whoever waits for one that is yet to come, and how that one finds him.
 --
--- Two things wait. A request waits for its answer under a token (flow/requests/requests.sql). An instance waits under
+-- Two things wait. A request waits for its answer under a token (flow/waiting/requests.sql). An instance waits under
 -- values of properties: a row of _p_instance_subscription has one equality by which it is found, and others that hold
--- besides. What it gets is an item of the store, in the lane that the subscription names.
+-- besides. A message for it is an item of the store, in the lane that the subscription names.
 --
 -- Invariants, and what keeps each:
 --   what is committed with a message waits for whatever follows from it   the transaction that publishes the message
@@ -138,27 +138,3 @@ comment on function parley_flow._p_reach_waiters(bigint[], jsonb[], boolean[]) i
 'Gives messages to whatever waits for them; gives of each how many do: -1 and -2 as _p_reach_request has them, where
 nothing else does.
 Arguments: ids and promoted properties, an element for each message; are_failed, those that nothing waits for.';
-
-create function parley_flow._p_without_tokens(
-  drafts parley_flow._p_draft[], reached integer[], deliveries integer[]
-) returns parley_flow._p_draft[]
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  for i in 1..cardinality(drafts) loop
-    if drafts[i].promoted ? 'CorrelationToken' and drafts[i].code is null then
-      drafts[i].promoted := drafts[i].promoted - 'CorrelationToken';
-      if reached[i] = -1 and deliveries[i] = 0 then
-        drafts[i].code := 'routing.late-answer';
-        drafts[i].error := 'nobody waits for the answer: it came too late, or the request had one';
-      end if;
-    end if;
-  end loop;
-  return drafts;
-end
-$$;
-
-comment on function parley_flow._p_without_tokens(parley_flow._p_draft[], integer[], integer[]) is
-'Takes the tokens from drafts of answers, which they have served, and marks those as failed that reach nobody.
-Arguments: drafts; reached, as _p_reach_waiters gives it; deliveries, how many send ports get each.';
