@@ -252,9 +252,15 @@ var withinReach = map[string]string{
 	"parley_flow._p_quotas(parley.caller)":                                                                   asksTheCaller,
 	"parley_flow._p_reached(text,text,parley.caller)":                                                        asksTheRight,
 	"parley_flow._p_try_again(text,text,parley.caller)":                                                      asksTheRight,
-	"parley_flow._p_read_body(text,bigint,bigint,integer,integer,parley.caller)":                             asksTheRight,
+	"parley_flow._p_read_body(text,bigint,bigint,integer,integer,bigint,parley.caller)":                      asksTheRight,
+	"parley_flow._p_answers(text,text,bigint[],parley.caller)":                                               asksTheRight,
+	"parley_flow._p_end_requests(text,text,bigint[],text[],text[],parley.caller)":                            asksTheRight,
+	"parley_flow._p_channel_of_node(text,parley.caller)":                                                     asksTheRight,
+	"parley_flow._p_measure_ports(parley.caller)":                                                            asksTheRight,
+	"parley_flow._p_complete_answered(text,bigint[],bigint[],jsonb[],integer[],bytea[],jsonb[],text[],jsonb[],bigint[],jsonb[]," +
+		"text[],text[],parley.caller)": asksTheRight,
 	"parley_flow._p_receive(text,text,bytea[],jsonb[],text[],jsonb[],integer[],text[],jsonb[],bigint[],jsonb[]," +
-		"text[],text[],bigint,integer[],bigint[],bigint,bigint,bigint,parley.caller)": asksTheRight,
+		"text[],text[],bigint,integer[],bigint[],bigint,bigint,bigint,text,parley.caller)": asksTheRight,
 	"parley_flow._p_release(text,bigint,bigint[],parley.caller)":                          asksTheRight,
 	"parley_flow._p_removed(text,text,text[],parley.caller)":                              asksTheRight,
 	"parley_flow._p_renew(text,bigint[],interval,parley.caller)":                          asksTheRight,

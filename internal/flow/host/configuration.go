@@ -33,6 +33,7 @@ type hostSettings struct {
 	Role            string `json:"role"`
 	InProcessPerCPU int    `json:"in_process_per_cpu"`
 	Publishing      string `json:"publishing_throttling"` // auto, force or never
+	Correlation     string `json:"correlation_throttling"`
 	Delivery        string `json:"delivery_throttling"`
 }
 
@@ -47,6 +48,7 @@ type location struct {
 	Secrets          map[string]string `json:"secrets"`
 	IsEnabled        bool              `json:"enabled"`
 	Application      string            `json:"application"`
+	Brings           string            `json:"brings"`
 	Responds         bool              `json:"responds"` // as its port says
 	ResponsePipeline string            `json:"response_pipeline"`
 	ResponseMS       int64             `json:"response_ms"`

@@ -68,11 +68,11 @@ func (h *Host) counters() []flowstore.Counter {
 // countAgent gives how the host is throttled.
 func (h *Host) countAgent(f *figures) {
 	const object = "Message Agent"
-	publishing, delivery := h.throttle.read()
+	publishing, correlation, delivery := h.throttle.read()
 	for _, of := range []struct {
 		name string
 		throttled
-	}{{"publishing", publishing}, {"delivery", delivery}} {
+	}{{"publishing", publishing}, {"correlation", correlation}, {"delivery", delivery}} {
 		f.gauge(object, fmt.Sprintf("Message %s throttling state", of.name), float64(of.state))
 		f.gauge(object, fmt.Sprintf("Message %s throttling state duration", of.name), time.Since(of.since).Seconds())
 		f.gauge(object, fmt.Sprintf("Message %s delay ms", of.name), float64(of.delay.Milliseconds()))

@@ -31,6 +31,8 @@ type Host struct {
 
 	// locations is read and changed by follow alone.
 	locations map[string]*runningLocation
+	// intakes are those of locations that take in, for the governor.
+	intakes   atomic.Pointer[[]*intake]
 	ports     *ports
 	leases    *leases
 	completer *completer

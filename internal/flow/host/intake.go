@@ -24,6 +24,8 @@ type intake struct {
 	pipeline  *pipeline.Receive
 	response  *pipeline.Send    // of answers; nil where no client waits for one
 	patience  time.Duration     // how long clients wait
+	brings    string            // activations or correlations
+	feeding   *feeding          // the send ports to which its messages go
 	common    map[string]string // properties that the database gives all its messages
 	committer *committer
 }
@@ -35,6 +37,7 @@ func newIntake(h *Host, name string, l location, compiled *pipeline.Receive) *in
 		"ReceivePortName": l.ReceivePort, "ReceiveLocationName": name, "InboundTransportType": l.Adapter,
 		"InboundTransportLocation": l.Address,
 	}}
+	in.brings, in.feeding = l.Brings, newFeeding()
 	in.committer = newCommitter(in)
 	return in
 }
@@ -45,7 +48,7 @@ func (in *intake) Await(ctx context.Context) error {
 	for {
 		pause := in.host.gate.closedFor()
 		if pause <= 0 {
-			pause = in.host.throttle.publishingDelay() - time.Since(began)
+			pause = in.delay() - time.Since(began)
 		}
 		if pause <= 0 {
 			return context.Cause(ctx)
@@ -59,7 +62,12 @@ func (in *intake) Await(ctx context.Context) error {
 
 // Throttled reports whether intake is throttled, or the database away.
 func (in *intake) Throttled() bool {
-	return in.host.gate.closedFor() > 0 || in.host.throttle.publishingDelay() > 0
+	return in.host.gate.closedFor() > 0 || in.delay() > 0
+}
+
+// delay is how long each intake of the location is delayed now.
+func (in *intake) delay() time.Duration {
+	return max(in.host.throttle.publishingDelay(in.brings == bringsCorrelations), in.feeding.delay())
 }
 
 // Known gives those of keys that were taken.

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -57,14 +58,35 @@ func (h *Host) retryLocations(ctx context.Context, c *configuration) {
 
 // countLocations counts those that are served.
 func (h *Host) countLocations() {
-	served := int64(0)
+	intakes := []*intake{}
 	for _, running := range h.locations {
 		if running.intake != nil {
-			served++
+			intakes = append(intakes, running.intake)
 		}
 	}
-	h.counts.locations.Store(served)
+	h.intakes.Store(&intakes)
+	h.counts.locations.Store(int64(len(intakes)))
 }
+
+// pauseLocations throttles those locations whose messages go to paused ports alone.
+func (h *Host) pauseLocations(paused map[int64]bool) {
+	intakes := h.intakes.Load()
+	if intakes == nil {
+		return
+	}
+	for _, in := range *intakes {
+		var cause error
+		if in.feeding.ease(paused) {
+			cause = errPaused
+		}
+		if h.problems.set(problemPaused, "receive location", in.name, cause) && cause != nil {
+			h.logger.Warn("the location is throttled: too many messages wait for the send ports that it feeds", "location", in.name)
+		}
+	}
+}
+
+// errPaused says why a location is throttled though its host is not.
+var errPaused = errors.New("as many messages wait for the send ports that it feeds as pause_at of them allows")
 
 // endLocations ends all.
 func (h *Host) endLocations() {

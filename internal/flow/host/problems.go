@@ -14,6 +14,7 @@ const (
 	problemConfiguration = "flow-node-definitions"
 	problemLocation      = "flow-location"
 	problemPort          = "flow-node-port"
+	problemPaused        = "flow-location-paused"
 )
 
 // errEndedEarly is the error of a receiver that has returned although nobody asked it to.

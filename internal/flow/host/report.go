@@ -25,10 +25,12 @@ type report struct {
 	Sent       int64      `json:"sent"`
 	Failures   int64      `json:"failures"`
 	Publishing throttling `json:"publishing"`
-	Delivery   throttling `json:"delivery"`
-	IsStopping bool       `json:"is_stopping,omitempty"`
-	Problems   []problem  `json:"problems"`
-	Closed     []closed   `json:"closed,omitempty"`
+	// Correlation is the intake of messages that something waits for.
+	Correlation throttling `json:"correlation"`
+	Delivery    throttling `json:"delivery"`
+	IsStopping  bool       `json:"is_stopping,omitempty"`
+	Problems    []problem  `json:"problems"`
+	Closed      []closed   `json:"closed,omitempty"`
 }
 
 // throttling is how a direction is throttled.
@@ -45,11 +47,11 @@ func (d throttled) report() throttling {
 
 // report makes the report of now.
 func (h *Host) report() report {
-	publishing, delivery := h.throttle.read()
+	publishing, correlation, delivery := h.throttle.read()
 	r := report{
 		ProcessID: os.Getpid(), Version: h.server.config.Version, InProcess: h.ports.count(), Limit: h.ports.limit(),
 		Locations: h.counts.locations.Load(), Sending: h.counts.sending.Load(), Received: h.counts.received.Load(),
-		Sent: h.counts.transmitted.Load(), Failures: h.counts.failures.Load(), Publishing: publishing.report(), Delivery: delivery.report(),
+		Sent: h.counts.transmitted.Load(), Failures: h.counts.failures.Load(), Publishing: publishing.report(), Correlation: correlation.report(), Delivery: delivery.report(),
 		Problems: h.problems.all(),
 	}
 	if c := h.settings.Load(); c != nil {

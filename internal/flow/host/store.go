@@ -189,9 +189,12 @@ func (in *intake) match(r *flowstore.Received, inputs []*processed) {
 			}
 			facts, isPlain := in.facts(d)
 			if !isPlain {
+				in.feeding.feed(nil)
 				return
 			}
-			for _, port := range matched(c.matcher, facts) {
+			found := matched(c.matcher, facts)
+			in.feeding.feed(found)
+			for _, port := range found {
 				messages, ports = append(messages, n), append(ports, port)
 			}
 		}

@@ -40,28 +40,33 @@ type throttle struct {
 
 	mu                   sync.Mutex
 	publishing, delivery throttled
-	isFull               bool // whether there was no room when it was last asked
+	correlation          throttled // intake of messages that something waits for
+	isFull               bool      // whether there was no room when it was last asked
 }
+
+// states are those that the resources ask for, the most severe first.
+type states struct{ publishing, correlation, delivery []int }
 
 func newThrottle(h *Host) *throttle {
 	t := &throttle{host: h}
-	t.publishing.since, t.delivery.since = time.Now(), time.Now()
+	t.publishing.since, t.correlation.since, t.delivery.since = time.Now(), time.Now(), time.Now()
 	return t
 }
 
-// poll takes which states the resources ask for, the most severe first, and eases the delays.
-func (t *throttle) poll(publishing, delivery []int) {
-	overridePublishing, overrideDelivery := "auto", "auto"
+// poll takes which states the resources ask for, and eases the delays.
+func (t *throttle) poll(asked states) {
+	override := hostSettings{Publishing: "auto", Correlation: "auto", Delivery: "auto"}
 	if c := t.host.settings.Load(); c != nil {
-		overridePublishing, overrideDelivery = c.Host.Publishing, c.Host.Delivery
+		override = c.Host
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.isFull && (len(delivery) == 0 || delivery[0] != stateProcessMemory) {
-		delivery = append([]int{stateInProcess}, delivery...)
+	if t.isFull && (len(asked.delivery) == 0 || asked.delivery[0] != stateProcessMemory) {
+		asked.delivery = append([]int{stateInProcess}, asked.delivery...)
 	}
-	t.publishing.ease(publishing, overridePublishing, statePublishing)
-	t.delivery.ease(delivery, overrideDelivery, stateDelivery)
+	t.publishing.ease(asked.publishing, override.Publishing, statePublishing)
+	t.correlation.ease(asked.correlation, override.Correlation, statePublishing)
+	t.delivery.ease(asked.delivery, override.Delivery, stateDelivery)
 	t.isFull = false
 }
 
@@ -91,10 +96,13 @@ func (d *throttled) ease(states []int, override string, forced int) {
 	}
 }
 
-// publishingDelay is how long each intake is delayed now.
-func (t *throttle) publishingDelay() time.Duration {
+// publishingDelay is how long each intake is delayed now; that of correlations has a delay of its own.
+func (t *throttle) publishingDelay(ofCorrelations bool) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if ofCorrelations {
+		return t.correlation.delay
+	}
 	return t.publishing.delay
 }
 
@@ -116,9 +124,9 @@ func (t *throttle) claimDelay() time.Duration {
 	return t.delivery.delay
 }
 
-// read gives both directions.
-func (t *throttle) read() (publishing, delivery throttled) {
+// read gives all directions.
+func (t *throttle) read() (publishing, correlation, delivery throttled) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.publishing, t.delivery
+	return t.publishing, t.correlation, t.delivery
 }

@@ -54,3 +54,18 @@ func (p Pressure) Measure(ctx context.Context) (map[string]float64, error) {
 	}
 	return values, nil
 }
+
+// Ports gives the send ports for which more messages wait than resume_at, and whether as many do as pause_at.
+func (p Pressure) Ports(ctx context.Context) (isOver map[int64]bool, err error) {
+	rows, err := p.DB.Query(ctx, "select m.send_port, m.is_over from parley_flow._p_measure_ports() as m")
+	if err != nil {
+		return nil, pgdb.StatementError(err, "measure the send ports")
+	}
+	isOver = map[int64]bool{}
+	var port int64
+	var over bool
+	if _, err := pgx.ForEachRow(rows, []any{&port, &over}, func() error { isOver[port] = over; return nil }); err != nil {
+		return nil, pgdb.StatementError(err, "measure the send ports")
+	}
+	return isOver, nil
+}

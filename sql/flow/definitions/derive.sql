@@ -70,19 +70,24 @@ as $$
 begin
   insert into parley_flow._p_send_port as s (
     name, application, host_id, adapter, address, pipeline, state, item_priority, is_ordered, order_key, on_failure,
-    retry_policy, routes_failed
+    retry_policy, routes_failed, pause_at, resume_at
   )
   select $1, settings ->> 'application', h.host_id, settings ->> 'adapter', settings ->> 'address',
     settings ->> 'pipeline', 'Bound', 11 - (settings -> 'priority')::integer,
     (settings -> 'ordered')::boolean, settings ->> 'order_key', settings ->> 'on_failure',
-    settings ->> 'retry_policy', (settings -> 'failed_message_routing')::boolean
+    settings ->> 'retry_policy', (settings -> 'failed_message_routing')::boolean, (settings -> 'pause_at')::bigint,
+    least(
+      coalesce((settings ->> 'resume_at')::bigint, (settings -> 'pause_at')::bigint * 4 / 5),
+      (settings -> 'pause_at')::bigint
+    )
   from parley_flow._p_host as h
   where h.name = settings ->> 'host'
   on conflict on constraint _p_send_port_name_key do update
   set application = excluded.application, host_id = excluded.host_id, adapter = excluded.adapter,
     address = excluded.address, pipeline = excluded.pipeline, item_priority = excluded.item_priority,
     is_ordered = excluded.is_ordered, order_key = excluded.order_key, on_failure = excluded.on_failure,
-    retry_policy = excluded.retry_policy, routes_failed = excluded.routes_failed;
+    retry_policy = excluded.retry_policy, routes_failed = excluded.routes_failed, pause_at = excluded.pause_at,
+    resume_at = excluded.resume_at;
 end
 $$;
 

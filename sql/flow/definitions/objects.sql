@@ -62,12 +62,15 @@ create table parley_flow._p_send_port (
   retry_policy text,
   routes_failed boolean not null,
   is_tracked boolean not null default true,
+  pause_at bigint not null default 500000,
+  resume_at bigint not null default 400000,
   stopped_for text
 );
 
 comment on table parley_flow._p_send_port is
 'Send ports and their states. item_priority: that of its items in the store, 10 first; is_tracked:
-as its application says; stopped_for: why the engine has
+as its application says; pause_at and resume_at: between how many messages that wait intake is throttled that feeds it
+alone; stopped_for: why the engine has
 stopped it, null when an operator did.';
 
 create index _p_send_port_host on parley_flow._p_send_port (host_id);

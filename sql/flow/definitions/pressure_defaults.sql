@@ -36,6 +36,10 @@ begin
   perform parley_store.set_pressure_action('flow', t.resource, 'throttle delivery', 'HIGH')
   from parley_flow._p_default_thresholds() as t
   where t.resource in ('process memory', 'system memory', 'memory stalls');
+  -- Messages that something waits for end what is there: they come in until memory is short.
+  perform parley_store.set_pressure_action('flow', t.resource, 'throttle correlation', 'HIGH')
+  from parley_flow._p_default_thresholds() as t
+  where t.resource in ('process memory', 'system memory', 'memory stalls');
 end
 $$;
 

@@ -12,6 +12,8 @@ from (values
   ('flow-node-port', 'RUNTIME', 'ERROR', '1 minute', 'A node cannot serve a send port.'),
   ('flow-node-definitions', 'RUNTIME', 'ERROR', '1 minute', 'A node cannot use the definitions.'),
   ('flow-throttled', 'RUNTIME', 'WARNING', '1 minute', 'A node takes less in, or sends less, than it could.'),
+  ('flow-location-paused', 'RUNTIME', 'WARNING', '0',
+    'A receive location is throttled, because too many messages wait for the send ports that it feeds.'),
   ('flow-port-unreachable', 'RUNTIME', 'WARNING', '0', 'The destination of a send port was not there.'),
   ('flow-port-stopped', 'RUNTIME', 'WARNING', '0', 'A send port is stopped, and messages wait for it.'),
   ('flow-order-held', 'RUNTIME', 'ERROR', '0', 'Messages wait behind one of their order that needs an operator.'),
@@ -86,13 +88,16 @@ as $$
   select p.problem ->> 'code', p.problem ->> 'kind', p.problem ->> 'object',
     format('On node %s: %s', i.node, left(p.problem ->> 'cause', 1000)), null,
     case p.problem ->> 'code'
+      when 'flow-location-paused'
+        then 'select name, waiting, last_error from parley_flow.send_ports order by waiting desc;  '
+          '-- have the destination work again, or raise pause_at'
       when 'flow-node-port' then 'Permit what the node may use, or mend the definition; see parley flow hosts.'
       else 'Mend the definitions, or upgrade the node.'
     end
   from parley_flow._p_host_instance as i
   cross join lateral jsonb_path_query(i.report, '$.problems[*]') as p (problem)
   where i.reported_at > clock_timestamp() - interval '1 minute'
-    and p.problem ->> 'code' in ('flow-node-port', 'flow-node-definitions')
+    and p.problem ->> 'code' in ('flow-node-port', 'flow-node-definitions', 'flow-location-paused')
   union all
   select 'flow-throttled', 'host', i.host,
     format(
@@ -101,7 +106,8 @@ as $$
     ), null, 'select * from parley_flow.thresholds;  -- docs/flow/hosts.md says which state is which'
   from parley_flow._p_host_instance as i
   cross join lateral (
-    values ('publishing', i.report -> 'publishing'), ('delivery', i.report -> 'delivery')
+    values ('publishing', i.report -> 'publishing'), ('correlation', i.report -> 'correlation'),
+      ('delivery', i.report -> 'delivery')
   ) as d (direction, throttling)
   where i.reported_at > clock_timestamp() - interval '1 minute' and d.throttling ->> 'state' <> '0'
   union all

@@ -97,6 +97,63 @@ normal_below, below which it falls; history_polls, after how many polls above No
 Errors: PF001, PF005 nothing is defined yet, PF010 no such resource, PS008 the values contradict each other.
 Source: spec integration 13.2.';
 
+create function parley_flow._p_backlogs() returns table (
+  send_port_id integer, waiting bigint, counted bigint, pause_at bigint, resume_at bigint
+)
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select s.send_port_id, c.items,
+    -- Of a port that is away nothing counts up to its own limit, and of others nothing that has failed.
+    greatest(
+      c.items - least(
+        s.pause_at, case
+          when c.is_away or s.state = 'Stopped' or c.tried > 0 and c.went = 0 then c.items else c.tried
+        end
+      ), 0
+    ), s.pause_at, s.resume_at
+  from parley_flow._p_send_port as s
+  join parley_flow._p_host as h on h.host_id = s.host_id
+  join (
+    select l.system, parley_flow._p_port_of_lane(l.lane) as port, sum(o.items)::bigint as items,
+      sum(o.tried)::bigint as tried, sum(o.outgoing_rate) as went,
+      -- Between two attempts the port is as far away as it was.
+      bool_or(coalesce(
+        l.next_attempt_at > clock_timestamp() - interval '1 minute' and l.last_error is not null
+          or l.suspended_at is not null, false
+      )) as is_away
+    from parley_store.lane_counts as o
+    join parley_store.lanes as l on l.lane_id = o.lane_id
+    group by 1, 2
+  ) as c on c.system = h.system and c.port = s.name
+$$;
+
+comment on function parley_flow._p_backlogs() is
+'Gives how many messages wait for each send port, and how many of them count for the pressure on all: of a port whose
+destination is away, or that is stopped, those beyond pause_at; of others those that have not failed.';
+
+create function parley_flow._p_measure_ports(caller parley.caller default parley.current_caller())
+returns table (send_port bigint, is_over boolean)
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if not parley_flow._p_may_maintain(parley.caller_role(caller)) then
+    found := parley_flow._p_raise('host role', 'of any name', pg_get_userbyid(parley.caller_role(caller)));
+  end if;
+  return query
+  select b.send_port_id::bigint, b.waiting >= b.pause_at
+  from parley_flow._p_backlogs() as b
+  where b.waiting > b.resume_at;
+end
+$$;
+
+comment on function parley_flow._p_measure_ports(parley.caller) is
+'Gives the send ports for which more messages wait than resume_at, and whether as many do as pause_at: what feeds such a
+port alone is throttled from the one on until the other.
+Errors: PF001.
+Source: spec integration 13.2.';
+
 create function parley_flow._p_measure(caller parley.caller default parley.current_caller())
 returns table (resource text, value double precision)
 language plpgsql stable security definer
@@ -108,21 +165,20 @@ begin
   end if;
   return query select m.resource, m.value from parley_store.measure('flow') as m where m.resource = 'connections';
   return query
-  select 'messages waiting'::text, coalesce(sum(l.items), 0)::double precision
-  from parley_flow._p_host as h
-  join parley_store.lane_counts as l on l.system = h.system;
-  -- Suspended messages wait for people, and slow nothing down.
+  select 'messages waiting'::text, coalesce(sum(b.counted), 0)::double precision from parley_flow._p_backlogs() as b;
+  -- Suspended messages wait for people, those of ports that are away for their destinations: both slow nothing down.
   return query
   select 'spool'::text, greatest(
     pg_stat_get_live_tuples('parley_flow._p_message'::regclass)
-      - pg_stat_get_live_tuples('parley_flow._p_suspended'::regclass), 0
+      - pg_stat_get_live_tuples('parley_flow._p_suspended'::regclass)
+      - (select coalesce(sum(b.waiting - b.counted), 0) from parley_flow._p_backlogs() as b), 0
   )::double precision;
 end
 $$;
 
 comment on function parley_flow._p_measure(parley.caller) is
 'Gives what the database knows of its pressure: sessions in percent, how many messages wait for send ports, and how many
-are in the box, estimated, those that are suspended left out.
+are in the box, estimated. Messages that are suspended, and those of ports that are away, are left out.
 Errors: PF001.
 Source: spec integration 13.4.';
 
