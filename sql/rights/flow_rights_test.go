@@ -18,6 +18,10 @@ const flowWalkScene = `
 	select parley_flow._p_receive('Receive', 'Folder', array['TOPSECRET 10']::bytea[], keys => array['TOPSECRET'], entries => array['{"TOPSECRET": 1}'::jsonb],
 		failure_codes => array['x-TOPSECRET'], failure_errors => array['TOPSECRET 11']);
 	select parley_flow._p_begin_body('Receive');
+	select parley_flow.apply('{"receive port": {"Desk": {"application": "Orders", "responds": true}}, "receive location": {"Desk": {"receive_port": "Desk",
+		"host": "Receive", "adapter": "HTTP", "address": "http://x/y"}}}');
+	select parley_flow._p_receive('Receive', 'Desk', array['TOPSECRET 12']::bytea[], node => 'x');
+	update parley_flow._p_request set answer_id = (select min(message_id) from parley_flow._p_message);
 	insert into parley_flow._p_definition (kind, name, settings, version, changed_by) values ('application', 'TOPSECRET', '{}', 1, 'x');
 	select parley_flow._p_count('Send', array['documents_processed'], array[77]);
 	select parley_flow._p_claim('Send', 'x')`
@@ -31,7 +35,7 @@ var flowLiterals = map[string]string{
 	"host": "'Receive'", "location": "'Folder'", "name": "'ERP'", "send_port": "'ERP'", "kind": "'send port'", "definitions": "'{}'", "application": "null",
 	"receive_port": "null", "role": "'public'", "keys": "array['TOPSECRET']", "property": "'urn:p#Po'", "value": "'TOPSECRET 2'", "message_id": "1", "part": "1",
 	"suspension_id": "1", "filter": "'{}'", "dry_run": "false", "prune": "false", "after": "0", "before": "null", "top": "10", "rate": "null", "properties": "'{}'", "written": "null",
-	"idempotency_key": "null", "bodies": "array['x']", "leases": "array[1]", "items": "array[1]", "details": "null", "inputs": "null", "entries": "null",
+	"idempotency_key": "null", "bodies": "array['x']", "leases": "array[1]", "items": "array[1]", "details": "null", "inputs": "null", "answered": "array[5]", "outcomes": "array['GIVEN']", "requests": "array[1]", "token": "null", "entries": "null",
 	"contents": "null", "parts": "null", "failure_codes": "null", "failure_errors": "null", "epoch": "null", "matched_messages": "null", "matched_ports": "null",
 	"resubmission_lease": "null", "resubmission_item": "null", "promoted": "null", "message_types": "null", "message_type": "'x'", "body": "'1'", "code": "'x-a'",
 	"events": "array['x']", "message_ids": "array[1]", "fields": "null", "retry_after": "null", "lease": "'1 minute'", "timeout": "0", "lanes": "1", "each": "1",

@@ -46,7 +46,7 @@ func (c FlowConfig) Check() error {
 			return fmt.Errorf("a size must be from %d to %d bytes", smallestBody, 1<<20)
 		}
 	}
-	if err := checkHops(c.Peers, systemParley, systemFloor); err != nil {
+	if err := checkHops(c.Peers, systemParley, systemFloor, systemRequest); err != nil {
 		return err
 	}
 	var known []string
@@ -68,6 +68,7 @@ const systemFloor = "copy"
 func FlowSystems(peers []HopPeer) []Variant {
 	list := []Variant{
 		{systemParley, "one hop through the message box: a TCP location, a subscription by content, a TCP port, tracking on"},
+		{systemRequest, "a request by HTTP that a function of PostgreSQL answers through the message box: how long its client waits"},
 		{systemFloor, "the same bodies by COPY in batches of 100, and deleted in batches of 100, in one session"},
 	}
 	for _, p := range peers {
@@ -83,6 +84,7 @@ type FlowReport struct {
 	Settings map[string]any  `json:"settings"`
 	Results  []FlowResult    `json:"results"`
 	Latency  *FlowLatency    `json:"latency"`
+	Requests *FlowRequests   `json:"requests"`
 	// Ratios are quotients of processed messages a second, under "parley/camel 188" and so on.
 	Ratios map[string]float64 `json:"ratios"`
 	// Missing are the systems that were left out, each with what gets it.

@@ -2,48 +2,37 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/parley-broker/parley/internal/measure/site"
 	"github.com/parley-broker/parley/schema"
 )
 
 // startParley defines a hop in an empty database and starts a node that serves it.
 func (f *flow) startParley(ctx context.Context, place HopPlace) (func(ctx context.Context) error, error) {
 	d := database{name: place.Database.Database, config: place.Database}
-	err := d.withConnection(ctx, func(conn *pgx.Conn) error {
-		if err := schema.Install(ctx, conn); err != nil {
-			return fmt.Errorf("install the schema: %w", err)
-		}
-		var role string
-		if err := conn.QueryRow(ctx, "select current_user").Scan(&role); err != nil {
-			return fmt.Errorf("read the role: %w", err)
-		}
-		definitions, err := json.Marshal(hopDefinitions(place, role))
-		if err != nil {
-			return fmt.Errorf("write the definitions of the hop: %w", err)
-		}
-		if _, err := conn.Exec(ctx, "select from parley_flow.apply(definitions => $1::jsonb)", string(definitions)); err != nil {
-			return fmt.Errorf("define the hop: %w", err)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
+	flags := []string{"--allow-listen", place.Listen, "--allow-connect", place.Target}
+	return f.startFlow(ctx, d, place.Folder, place.Listen, flags, func(role string) map[string]any { return hopDefinitions(place, role) })
+}
+
+// defineFlow installs the schema and applies definitions.
+func defineFlow(ctx context.Context, conn *pgx.Conn, definitions func(role string) map[string]any) error {
+	if err := schema.Install(ctx, conn); err != nil {
+		return fmt.Errorf("install the schema: %w", err)
 	}
-	f.daemons++
-	daemon, err := site.StartDaemon(ctx, site.DaemonConfig{
-		Program: f.Program, Name: fmt.Sprintf("flow%d", f.daemons), Folder: place.Folder, DSNs: []string{d.dsn()}, System: "flow",
-		ReadyAt: place.Listen,
-		Args:    []string{"--allow-listen", place.Listen, "--allow-connect", place.Target, "--log-level", "warn"},
-	})
-	if err != nil {
-		return nil, err
+	var role string
+	if err := conn.QueryRow(ctx, "select current_user").Scan(&role); err != nil {
+		return fmt.Errorf("read the role: %w", err)
 	}
-	return daemon.Stop, nil
+	written, err := writeDefinitions(definitions(role))
+	if err != nil {
+		return err
+	}
+	if _, err := conn.Exec(ctx, "select from parley_flow.apply(definitions => $1::jsonb)", written); err != nil {
+		return fmt.Errorf("apply the definitions: %w", err)
+	}
+	return nil
 }
 
 // hopDefinitions are a location, a type of message, and a port that subscribes to it.

@@ -50,31 +50,41 @@ func (f *flow) measure(ctx context.Context, report *FlowReport) error {
 	for _, r := range report.Results {
 		if r.System == systemParley {
 			f.progress("latency, %d bytes", r.Size)
-			report.Latency, err = f.latency(ctx, r.Size, max(1, int(r.ProcessedPerSecond/4)))
-			return err
+			if report.Latency, err = f.latency(ctx, r.Size, max(1, int(r.ProcessedPerSecond/4))); err != nil {
+				return err
+			}
+			break
 		}
 	}
-	return nil
+	if f.wants(systemRequest) {
+		f.progress("requests, %d bytes", f.Sizes[0])
+		report.Requests, err = f.requests(ctx, f.Sizes[0])
+	}
+	return err
+}
+
+// wants reports whether a system is to be measured.
+func (f *flow) wants(system string) bool {
+	return len(f.Systems) == 0 || slices.Contains(f.Systems, system)
 }
 
 // trials are the systems that were asked for and are there.
 func (f *flow) trials(report *FlowReport) (trials []flowTrial) {
 	report.Missing = make(map[string]string)
-	wants := func(system string) bool { return len(f.Systems) == 0 || slices.Contains(f.Systems, system) }
 	for _, size := range f.Sizes {
-		if wants(systemParley) {
+		if f.wants(systemParley) {
 			trials = append(trials, flowTrial{system: systemParley, size: size, run: func(ctx context.Context) (FlowRound, error) {
 				return f.through(ctx, hop.Parley{}, size, f.startParley)
 			}})
 		}
-		if wants(systemFloor) {
+		if f.wants(systemFloor) {
 			trials = append(trials, flowTrial{
 				system: systemFloor, size: size, promise: "no subscriptions, no deliveries",
 				run: func(ctx context.Context) (FlowRound, error) { return f.copyAndDelete(ctx, size) },
 			})
 		}
 		for _, p := range f.Peers {
-			if !wants(p.Name) {
+			if !f.wants(p.Name) {
 				continue
 			}
 			if missing := p.Missing(); missing != "" {

@@ -22,7 +22,8 @@ func newFlowCommand(a *measuring) *cobra.Command {
 		Long: `Measure one hop through the integration engine: a generator sends XML over TCP, with up to 200 bodies that wait for
 their acknowledgement, a receive location types and publishes them, a send port that subscribes by content sends them on
 over TCP, and a back end takes and forgets them. A run is over when the back end has all of them. Then bodies are offered
-at a quarter of that rate, and the time of each on its way is taken.
+at a quarter of that rate, and the time of each on its way is taken. Requests by HTTP are measured so too, with as many
+clients as connections, which each wait for the answer of a function.
 
 The floor in the same run is COPY and DELETE of the same bodies, in batches of 100. The command of the module
 bench/peers measures Spring Integration, Camel and Benthos beside it.
@@ -89,6 +90,11 @@ func writeFlow(out io.Writer, report bench.FlowReport) error {
 			l.Rate, l.Size, l.P50MS, l.P90MS, l.P99MS, l.MaxMS)
 		fmt.Fprintf(out, "An INSERT with its commit: p50 %.2f ms; the hop takes %.1f of them, its p99 %.1f\n",
 			l.InsertP50MS, l.P50MS/l.InsertP50MS, l.P99MS/l.InsertP50MS)
+	}
+	if r := report.Requests; r != nil {
+		fmt.Fprintf(out, "\nRequests of %d bytes: %.0f a second at most; at %d a second p50 %.2f ms, p90 %.2f ms, p99 %.2f ms, max %.2f ms\n",
+			r.Size, r.PeakPerSecond, r.Rate, r.P50MS, r.P90MS, r.P99MS, r.MaxMS)
+		fmt.Fprintf(out, "An INSERT with its commit: p50 %.2f ms; a request takes %.1f of them\n", r.InsertP50MS, r.ToInsert)
 	}
 	for _, r := range report.Results {
 		if r.Promise != "" && r.Size == report.Results[0].Size {

@@ -91,7 +91,7 @@ from (values
   ('receive location', 'schedule', 'object', false, null, null, null, null, null,
     'When it takes in: time_zone, from, to, windows, weekdays, days, months; null: always.'),
   ('receive location', 'brings', 'choice', false, '"activations"', null, null, '{activations,correlations}', null,
-    'Messages that begin something, or those that something waits for, such as answers: they come in under pressure too.'),
+    'Messages that begin something, or those that something waits for: they come in under pressure too.'),
   ('receive location', 'ledger_retention', 'interval', false, '"30 days"', '1 hour', '10 years', null, null,
     'How long the ledger keeps what was taken, after its source was removed.'),
   ('receive location', 'settings', 'object', false, '{}', null, null, null, null, 'Settings of the adapter.'),
