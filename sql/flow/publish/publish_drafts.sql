@@ -86,7 +86,9 @@ begin
     );
   end if;
   perform parley_flow._p_store_drafts(drafts, origin, v_deliveries);
-  perform parley_flow._p_deliver(v_ids, v_promoted, v_ns, v_ports);
+  if cardinality(v_ns) > 0 then
+    perform parley_flow._p_deliver(v_ids, v_promoted, v_ns, v_ports);
+  end if;
   return query
   select g.n, v_ids[g.n], 'PUBLISHED' from generate_series(1, cardinality(v_ids)) as g (n) where v_deliveries[g.n] > 0;
   if -1 = any (v_deliveries) then

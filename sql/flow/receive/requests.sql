@@ -18,23 +18,27 @@ begin
   if not v_port.responds then
     return drafts;
   end if;
-  insert into parley_flow._p_request (request_id, host_id, receive_port_id, nodes, expires_at, keep, due_at)
-  select coalesce(d.interchange_id, d.message_id), location.host_id, v_port.receive_port_id, array[node],
-    clock_timestamp() + v_port.response_timeout,
-    case when bool_or(keys[inputs[ns[d.n]]] is not null) then v_port.keep_answers end,
-    clock_timestamp() + v_port.response_timeout + interval '30 seconds'
-  from unnest(drafts) with ordinality as d (
-    message_id, interchange_id, parent_id, size, content_id, message_type, promoted, written, parts, body, code, error,
-    n
+  with opened as (
+    insert into parley_flow._p_request (request_id, host_id, receive_port_id, nodes, expires_at, keep, due_at)
+    select coalesce(d.interchange_id, d.message_id), location.host_id, v_port.receive_port_id, array[node],
+      clock_timestamp() + v_port.response_timeout,
+      case when bool_or(keys[inputs[ns[d.n]]] is not null) then v_port.keep_answers end,
+      clock_timestamp() + v_port.response_timeout + interval '30 seconds'
+    from unnest(drafts) with ordinality as d (
+      message_id, interchange_id, parent_id, size, content_id, message_type, promoted, written, parts, body, code,
+      error, n
+    )
+    group by coalesce(d.interchange_id, d.message_id)
+    on conflict on constraint _p_request_pkey do nothing
+    returning request_id, token
   )
-  group by coalesce(d.interchange_id, d.message_id)
-  on conflict on constraint _p_request_pkey do nothing;
-  select jsonb_object_agg(r.request_id, r.token) into v_tokens
-  from parley_flow._p_request as r
-  where r.request_id = any (array(
-    select coalesce(d.interchange_id, d.message_id)
-    from unnest(drafts) as d
-  ));
+  select jsonb_object_agg(o.request_id, o.token) into v_tokens from opened as o;
+  if v_tokens is null then
+    -- Other messages of the request came before.
+    select jsonb_build_object(r.request_id, r.token) into v_tokens
+    from parley_flow._p_request as r
+    where r.request_id = drafts[1].interchange_id;
+  end if;
   for i in 1..cardinality(drafts) loop
     drafts[i].written := coalesce(drafts[i].written, '{}') || jsonb_build_object(
       'CorrelationToken', v_tokens -> coalesce(drafts[i].interchange_id, drafts[i].message_id)::text

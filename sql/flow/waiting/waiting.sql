@@ -114,6 +114,8 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_reached integer[] := array_fill(0, array[cardinality(ids)]);
+  v_has_instances constant boolean := exists (select from parley_flow._p_instance_subscription);
+  v_instances integer;
   v_n integer;
 begin
   -- In the order of the tokens: two batches with the same ones do not wait for each other.
@@ -126,9 +128,12 @@ begin
     if promoted[v_n] ? 'CorrelationToken' then
       v_reached[v_n] := parley_flow._p_reach_request(ids[v_n], promoted[v_n] ->> 'CorrelationToken');
     end if;
-    v_reached[v_n] := greatest(
-      v_reached[v_n] + parley_flow._p_reach_instances(ids[v_n], promoted[v_n]), least(v_reached[v_n], 0)
-    );
+    if v_has_instances then
+      v_instances := parley_flow._p_reach_instances(ids[v_n], promoted[v_n]);
+      if v_instances > 0 then
+        v_reached[v_n] := greatest(v_reached[v_n], 0) + v_instances;
+      end if;
+    end if;
   end loop;
   return v_reached;
 end
