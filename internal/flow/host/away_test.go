@@ -56,7 +56,11 @@ func TestADestinationThatIsAwayIsNoticedByItsOwnFeedersAlone(t *testing.T) {
 	put("Both", 20)
 	for range 4 {
 		put("Away", 20)
-		time.Sleep(60 * time.Millisecond)
+		since := func() float64 {
+			return n.Counter("Message Agent", "Receive", "Message publishing throttling state duration")
+		}
+		before := since()
+		parleytest.Until(t, "it is measured again", func() bool { return since() > before+0.06 })
 		for _, location := range []string{"Away", "Both", "Source"} {
 			if e.intake(location).Throttled() {
 				t.Fatalf("%s is throttled below the limit of the port", location)

@@ -163,7 +163,11 @@ func TestIntakeIsThrottled(t *testing.T) {
 	if in.Throttled() {
 		t.Error("it is throttled without pressure")
 	}
-	e.Exec("select parley_flow.stop('Out')")
+	release := make(chan struct{})
+	e.destination("Out", func(ctx context.Context, messages []*adapter.Message) []adapter.Delivery {
+		<-release
+		return e.record("Out")(ctx, messages)
+	})
 	e.Exec("select parley_flow.set_threshold('messages waiting', 2, 4, 3, 1)")
 	e.take("1", "2", "3")
 	state := func() float64 { return n.Counter("Message Agent", "Receive", "Message publishing throttling state") }
@@ -176,7 +180,7 @@ func TestIntakeIsThrottled(t *testing.T) {
 		return sqltest.Value[bool](e.Session, "select exists (select from parley_flow._p_find_faults('RUNTIME', '0') where code = 'flow-throttled')")
 	})
 	sqltest.Equal(e.Session, true, "select exists (select from parley_store.pressure_changes where system = 'flow' and resource = 'messages waiting')")
-	e.Exec("select parley_flow.start('Out')")
+	close(release)
 	e.untilSent(4)
 	parleytest.Until(t, "it is throttled no more", func() bool { return state() == 0 && !in.Throttled() })
 	e.Exec(`select parley_flow.apply(jsonb_build_object('host', jsonb_build_object('Receive', jsonb_build_object('role', $1::text, 'publishing_throttling', 'force'))))`, e.receive)

@@ -122,8 +122,8 @@ func (c *configuration) definition(name string) (pipeline.Definition, error) {
 	return d, nil
 }
 
-// fingerprint is a text that differs when something differs of which a location or a port is made. It is that of a definition, its pipelines
-// and, where components of these may use them, the message types.
+// fingerprint is a text that differs when something differs of which a location or a port is made. It is that of a definition, its
+// pipelines and, where components of these may use them, the message types.
 func (c *configuration) fingerprint(definition any, pipelines ...string) string {
 	parts, usesTypes := []any{definition}, false
 	for _, name := range pipelines {

@@ -33,11 +33,11 @@ type intake struct {
 var _ adapter.Intake = (*intake)(nil)
 
 func newIntake(h *Host, name string, l location, compiled *pipeline.Receive) *intake {
-	in := &intake{host: h, name: name, pipeline: compiled, patience: time.Duration(l.ResponseMS) * time.Millisecond, common: map[string]string{
+	in := &intake{host: h, name: name, pipeline: compiled, common: map[string]string{
 		"ReceivePortName": l.ReceivePort, "ReceiveLocationName": name, "InboundTransportType": l.Adapter,
 		"InboundTransportLocation": l.Address,
 	}}
-	in.brings, in.feeding = l.Brings, newFeeding()
+	in.brings, in.feeding, in.patience = l.Brings, newFeeding(), time.Duration(l.ResponseMS)*time.Millisecond
 	in.committer = newCommitter(in)
 	return in
 }

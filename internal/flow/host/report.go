@@ -51,7 +51,8 @@ func (h *Host) report() report {
 	r := report{
 		ProcessID: os.Getpid(), Version: h.server.config.Version, InProcess: h.ports.count(), Limit: h.ports.limit(),
 		Locations: h.counts.locations.Load(), Sending: h.counts.sending.Load(), Received: h.counts.received.Load(),
-		Sent: h.counts.transmitted.Load(), Failures: h.counts.failures.Load(), Publishing: publishing.report(), Correlation: correlation.report(), Delivery: delivery.report(),
+		Sent: h.counts.transmitted.Load(), Failures: h.counts.failures.Load(), Publishing: publishing.report(),
+		Correlation: correlation.report(), Delivery: delivery.report(),
 		Problems: h.problems.all(),
 	}
 	if c := h.settings.Load(); c != nil {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/parley-broker/parley/internal/flow/adapter"
 	"github.com/parley-broker/parley/internal/flow/adapters"
@@ -226,7 +225,10 @@ func TestAnswersAreFoundWithoutNotifications(t *testing.T) {
 	go func() { answered <- ask(t.Context(), address, "table", "stopping") }()
 	token = e.asked("stopping")
 	e.Exec(`select parley_flow.disable('Desk')`)
-	time.Sleep(50 * time.Millisecond)
+	parleytest.Until(t, "the desk takes nothing more", func() bool {
+		got := ask(t.Context(), address, "nobody", "x")
+		return got.err != nil || got.status == http.StatusServiceUnavailable
+	})
 	e.Exec("select parley_flow.answer($1, 'still'::text)", token)
 	if got := parleytest.Receive(t, answered, "the answer"); got.body != "still" {
 		t.Errorf("the client got %+v", got)

@@ -28,7 +28,8 @@ func New(a *verb.App, serve *cobra.Command) *cobra.Command {
 	}
 	cmd.AddCommand(serve, newHostsCommand(env))
 	cmd.AddCommand(newDisassembleCommand(env), newAssembleCommand(env), newApplyCommand(env), newExportCommand(env), newImportCommand(env),
-		newOpenAPICommand(env), newSchemaCommand(env), newPortsCommand(env), newLocationsCommand(env), newMessagesCommand(env), newSuspendedCommand(env),
+		newOpenAPICommand(env), newSchemaCommand(env), newPortsCommand(env), newLocationsCommand(env), newMessagesCommand(env),
+		newSuspendedCommand(env),
 		newFailuresCommand(env),
 		newSubscriptionsCommand(env), newTrackCommand(env), newPublishCommand(env))
 	for _, s := range stateVerbs {

@@ -41,8 +41,8 @@ func newHostsCommand(env environment) *cobra.Command {
 	return list[flowstore.HostNode]{
 		name: "hosts", short: "List hosts, and the nodes that serve them", nothing: "there is no host",
 		long: `List hosts, a row for each node that serves one, or did in the last day. PUBLISHING, CORRELATION (intake of
-messages that something waits for) and DELIVERY are the states of throttling, with their delays: 0 none, 3 messages in process, 4 memory of the process, 5 memory of the system, 6 size of the database, 8 sessions,
-10 and 11 a setting of the host. PROBLEM is the first thing that the node cannot do.`,
+messages that something waits for) and DELIVERY are the states of throttling, with their delays: 0 none, 3 messages in
+process, 4 memory of the process, 5 memory of the system, 6 size of the database, 8 sessions, 10 and 11 a setting of the host. PROBLEM is the first thing that the node cannot do.`,
 		example: "  parley flow hosts --host Send", read: flowstore.Hosts,
 		header: "HOST\tROLE\tNODE\tSTATUS\tSINCE\tIN PROCESS\tLOCATIONS\tRECEIVED\tSENT\tPUBLISHING\tCORRELATION\tDELIVERY\tPROBLEM",
 		write: func(out io.Writer, h flowstore.HostNode) {

@@ -158,25 +158,11 @@ func (p *apiPage) schema(name string, t describedType) (schema object, mediaType
 		}
 		return schema, mediaType
 	}
-	for _, file := range slices.Sorted(maps.Keys(t.Schema.Documents)) {
-		p.embed(file, t.Schema.Documents[file])
-	}
+	p.embed(t.Schema.Documents)
 	if _, has := p.schemas[identifier(t.Schema.File)]; !has {
 		return object{"title": name}, mediaType
 	}
 	return object{"$ref": "#/components/schemas/" + identifier(t.Schema.File)}, mediaType
-}
-
-// embed puts a JSON Schema into the document, under its own name, so that others refer to it as they did.
-func (p *apiPage) embed(file, text string) {
-	var schema any
-	if json.Unmarshal([]byte(text), &schema) != nil {
-		return
-	}
-	if o, is := schema.(object); is && o["$id"] == nil {
-		o["$id"] = file
-	}
-	p.schemas[identifier(file)] = schema
 }
 
 var notInIdentifiers = regexp.MustCompile(`[^A-Za-z0-9._-]+`)

@@ -22,8 +22,8 @@ const described1 = `{
 	},
 	"message type": {
 		"question": {"format": "json", "schema": {"file": "schemas/question.json", "documents": {
-			"schemas/question.json": "{\"type\": \"object\", \"properties\": {\"article\": {\"$ref\": \"article.json\"}}, \"required\": [\"article\"]}",
-			"schemas/article.json": "{\"type\": \"string\", \"maxLength\": 5}"}}},
+			"schemas/question.json": "{\"type\": \"object\", \"properties\": {\"article\": {\"$ref\": \"article.json#/$defs/name\"}}, \"required\": [\"article\"]}",
+			"schemas/article.json": "{\"$defs\": {\"name\": {\"$ref\": \"#/$defs/short\"}, \"short\": {\"type\": \"string\", \"maxLength\": 5}}}"}}},
 		"urn:s#Order": {"schema": {"file": "schemas/order.xsd", "documents": {"schemas/order.xsd": "<xs:schema/>"}}}
 	}
 }`
