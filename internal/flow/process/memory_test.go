@@ -212,7 +212,24 @@ func (m *memory) publish(body string) {
 	m.route(id)
 }
 
+// keyOf gives the lane of a message that begins instances; empty where each message is by itself.
+func (m *memory) keyOf(id int64) string {
+	key := ""
+	if a := m.activationOf(id); a != nil {
+		for _, property := range a.Convoy {
+			key += fmt.Sprintf("%q", m.messages[id].Promoted[property])
+		}
+	}
+	return key
+}
+
 func (m *memory) route(id int64) {
+	// What waits in the lane of a key is before it.
+	if key := m.keyOf(id); key != "" && slices.ContainsFunc(m.waiting, func(other int64) bool { return m.keyOf(other) == key }) {
+		m.waiting = append(m.waiting, id)
+		slices.Sort(m.waiting)
+		return
+	}
 	for _, i := range m.instances {
 		if !i.isOver && slices.ContainsFunc(i.step.Waits, func(w process.Wait) bool { return m.fits(w, id) }) {
 			i.lane = append(i.lane, id)
@@ -220,7 +237,9 @@ func (m *memory) route(id int64) {
 		}
 	}
 	if m.activationOf(id) != nil {
+		// One that is published again keeps its place among those of its key.
 		m.waiting = append(m.waiting, id)
+		slices.Sort(m.waiting)
 		return
 	}
 	m.unrouted = append(m.unrouted, id)
@@ -248,11 +267,7 @@ func (m *memory) choices() []choice {
 	heads := map[string]bool{}
 	for n, id := range m.waiting {
 		// Messages of one key begin instances one after the other.
-		a := m.activationOf(id)
-		key := ""
-		for _, property := range a.Convoy {
-			key += fmt.Sprintf("%q", m.messages[id].Promoted[property])
-		}
+		a, key := m.activationOf(id), m.keyOf(id)
 		if len(a.Convoy) > 0 && heads[key] {
 			continue
 		}

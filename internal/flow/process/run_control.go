@@ -247,8 +247,10 @@ func (r *run) setTimer(n *node, l *length) *Fault {
 }
 
 func (a *delay) advance(r *run, n *node) (outcome, *Fault) {
+	// A time that has come counts by its event alone: another event finds the instance as it was when it was routed.
+	isNew := n.At == nil
 	switch {
-	case n.At != nil:
+	case !isNew:
 	case a.length != nil:
 		if fault := r.setTimer(n, a.length); fault != nil {
 			return waits, fault
@@ -264,7 +266,7 @@ func (a *delay) advance(r *run, n *node) (outcome, *Fault) {
 		}
 		n.ID, n.At = "t"+strconv.Itoa(r.number()), &at.Time
 	}
-	if !r.fires(n.ID) && n.At.After(r.world.Now()) {
+	if !r.fires(n.ID) && (!isNew || n.At.After(r.world.Now())) {
 		return waits, nil
 	}
 	r.through(n.shape, "")

@@ -159,7 +159,7 @@ func (a *aggregate) advance(r *run, n *node) (outcome, *Fault) {
 			r.through(n.shape, strconv.Itoa(n.Step)+" messages")
 			return hasEnded, nil
 		}
-		if n.Step > 0 && n.At != nil && (r.fires(n.ID) || !n.At.After(r.world.Now())) {
+		if n.At != nil && r.fires(n.ID) {
 			r.through(n.shape, strconv.Itoa(n.Step)+" messages in time")
 			return hasEnded, nil
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/parley-broker/parley/internal/flow/definitions"
 	"github.com/parley-broker/parley/internal/flow/fault"
 	"github.com/parley-broker/parley/internal/flow/pipeline"
+	"github.com/parley-broker/parley/internal/flow/process"
 	"github.com/parley-broker/parley/internal/flow/schemafile"
 	flowstore "github.com/parley-broker/parley/internal/store/flow"
 )
@@ -101,7 +102,7 @@ func (a *application) apply(
 	return changes, nil
 }
 
-// problemsOf gives what is wrong with pipelines and message types, and with locations and ports as their adapters see them.
+// problemsOf gives what is wrong with pipelines, message types and orchestrations, and with locations and ports as their adapters see them.
 func problemsOf(all json.RawMessage) ([]pipeline.Problem, error) {
 	found, err := pipeline.Check(all)
 	if err != nil {
@@ -114,10 +115,17 @@ func problemsOf(all json.RawMessage) ([]pipeline.Problem, error) {
 	for _, p := range ofAdapters {
 		found = append(found, pipeline.Problem{Path: p.Path, Message: p.Message, Remedy: p.Remedy})
 	}
+	ofOrchestrations, err := process.Check(all)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range ofOrchestrations {
+		found = append(found, pipeline.Problem{Path: p.Path, Message: p.Message, Remedy: p.Remedy})
+	}
 	return found, nil
 }
 
-// checkParts gives what is wrong with pipelines, message types, locations and ports in the definitions that there would be. Faults of
+// checkParts gives what is wrong with pipelines, message types, orchestrations, locations and ports in the definitions that there would be. Faults of
 // objects that the document does not name count where it brings them about.
 func checkParts(document *definitions.Document, before, after json.RawMessage) error {
 	found, err := problemsOf(after)

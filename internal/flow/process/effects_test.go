@@ -1,0 +1,219 @@
+package process_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-broker/parley/internal/flow/process"
+)
+
+const atomicBody = `
+- scope:
+    do:
+      - scope:
+          transaction: atomic
+          isolation: serializable
+          do:
+            - set: {count: "7"}
+            - query: {sql: "insert $1", arguments: [order.text('/Order/PoNumber')], rows: found}
+            - send: order
+            - set: {count: "count + found[0].n"}
+            - query: "update"
+    catch:
+      - code: query
+        do: [{construct: {message: line, template: "<C>{{count}}</C>"}}, {send: line}]
+- construct: {message: line, template: "<R>{{count}}</R>"}
+- send: line
+`
+
+func TestAnAtomicScopeIsOnePiece(t *testing.T) {
+	t.Parallel()
+	p := program(t, withBody(begins+atomicBody))
+	if p.Isolation() != "serializable" {
+		t.Errorf("the isolation is %q", p.Isolation())
+	}
+	for refuses, want := range map[string][]string{"": {order("1"), "<R>8</R>"}, "update": {"<C>0</C>", "<R>0</R>"}} {
+		m := newMemory(t, p)
+		m.refuses, m.breaks = refuses, 2 // the first time the transaction cannot be serialized
+		m.crashes = false
+		m.publish(order("1"))
+		m.settleAll()
+		if got := m.bodiesSent(); !slices.Equal(got, want) || m.instances[0].step.Status != process.Finished {
+			t.Errorf("refusing %q sends %v", refuses, got)
+		}
+		if got := len(m.statements); got != map[string]int{"": 2, "update": 0}[refuses] {
+			t.Errorf("refusing %q leaves the statements %v", refuses, m.statements)
+		}
+	}
+}
+
+func TestAScopeEndsByItsTimeOutAndCancelsItsWork(t *testing.T) {
+	t.Parallel()
+	m, i := begun(t, `
+- scope:
+    timeout: 1 hour
+    do:
+      - parallel:
+          a: [{activity: {name: Charge, queue: q, input: {n: "order.text('/Order/PoNumber')", all: ["1", true]}, result: thing, timeout: 5 minutes, attempts: 3}}]
+          b: [{delay: 1 day}]
+    catch:
+      - code: timeout
+        do: [{send: order}]
+`)
+	asked := m.activities[0]
+	if asked.Name != "Charge" || asked.Queue != "q" || string(asked.Input) != `{"all":[1,true],"n":"1"}` || asked.TimeOut != 5*time.Minute || asked.Attempts != 3 {
+		t.Fatalf("%+v", asked)
+	}
+	if len(i.step.Timers) != 2 {
+		t.Fatalf("%+v", i.step.Timers)
+	}
+	for _, timer := range i.step.Timers {
+		if timer.At.Equal(m.now.Add(time.Hour)) {
+			m.fire(i, timer)
+			break
+		}
+	}
+	if i.step.Status != process.Finished || !slices.Equal(m.cancelled, []string{asked.ID}) {
+		t.Errorf("%+v %v", i.step, m.cancelled)
+	}
+	want(t, m, m.bodies[1])
+}
+
+func TestAnActivityGivesItsResultOrAFault(t *testing.T) {
+	t.Parallel()
+	m, i := begun(t, `
+- activity: {name: Charge, queue: q, result: total}
+- construct: {message: line, template: "<R>{{total * 2.0}}</R>"}
+- send: line
+`)
+	first := m.activities[0]
+	m.run(i, process.Event{Kind: process.ActivityDone, Activity: first.ID, Error: "no money"})
+	if i.step.Status != process.Suspended || i.step.Fault.Code != "activity" || !strings.Contains(i.step.Fault.Message, "no money") {
+		t.Fatalf("%+v %+v", i.step, i.step.Fault)
+	}
+	m.run(i, process.Event{Kind: process.Resumed})
+	if len(m.activities) != 2 || m.activities[1].ID == first.ID {
+		t.Fatalf("%+v", m.activities)
+	}
+	if m.run(i, process.Event{Kind: process.ActivityDone, Activity: first.ID, Result: json.RawMessage("1")}) {
+		t.Error("an answer to the first request is taken")
+	}
+	m.run(i, process.Event{Kind: process.ActivityDone, Activity: m.activities[1].ID, Result: json.RawMessage("21")})
+	want(t, m, "<R>42</R>")
+}
+
+func TestCallRunsWithinAndStartBegins(t *testing.T) {
+	t.Parallel()
+	all := read(t, withBody(begins+`
+- call: {orchestration: Twice, parameters: {number: order.number('/Order/Amount')}, results: {total: result}}
+- start: {orchestration: Twice, parameters: {number: total}}
+- construct: {message: line, template: "<R>{{total}}</R>"}
+- send: line
+`)+`
+  Twice:
+    application: A
+    host: H
+    parameters: {number: number, by: {type: number, value: 2}}
+    variables: {result: number}
+    body: [{delay: 1 minute}, {set: {result: number * by}}]
+`)
+	p, problems := compileIn(t, all, "P")
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	m := newMemory(t, p)
+	m.publish(order("1", "<Amount>21</Amount>"))
+	m.settleAll()
+	i := m.instances[0]
+	if !slices.Equal(i.step.At, []string{"body/1/call/Twice/body/0/delay"}) {
+		t.Fatalf("it stands at %v", i.step.At)
+	}
+	m.fire(i, i.step.Timers[0])
+	want(t, m, "<R>42</R>")
+	if len(m.starts) != 1 || m.starts[0].Orchestration != "Twice" || string(m.starts[0].Parameters) != `{"number":42.0}` {
+		t.Errorf("%+v %s", m.starts, m.starts[0].Parameters)
+	}
+	twice, problems := compileIn(t, all, "Twice")
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	started := newMemory(t, twice).start(string(m.starts[0].Parameters))
+	if started.step.Status != process.Waiting {
+		t.Errorf("%+v", started.step)
+	}
+}
+
+// A state is taken by the program that made it, and by no other.
+func TestAStateOfAnotherVersionIsRefused(t *testing.T) {
+	t.Parallel()
+	_, i := begun(t, "\n- delay: 1 minute\n")
+	other := program(t, withBody(begins+"- delay: 2 minutes\n"))
+	same := program(t, strings.Replace(withBody(begins+"- delay: 1 minute\n"), "host: H", "host: K\n    description: other", 1))
+	timer := process.Event{Kind: process.TimerFired, Timer: i.step.Timers[0].ID}
+	if _, err := other.Run(t.Context(), newMemory(t, other), i.step.State, timer); err == nil {
+		t.Error("another version takes the state")
+	}
+	if step, err := same.Run(t.Context(), newMemory(t, same), i.step.State, timer); err != nil || step.Status != process.Finished {
+		t.Errorf("the same shapes do not take the state: %v", err)
+	}
+}
+
+func FuzzSnapshot(f *testing.F) {
+	body := withBody(begins + `
+- scope:
+    timeout: 1 hour
+    do:
+      - scope: {do: [{send: order}], compensate: [{delay: 1 minute}]}
+      - parallel:
+          a: [{listen: [{receive: {message: answer, follow: [number]}, do: []}, {delay: 1 minute, do: [{throw: x}]}]}]
+          b: [{for_each: {item: one, in: "[1, 2]", parallel: 2, do: [{activity: {name: Charge, queue: q}}]}}]
+    catch:
+      - as: problem
+        do: [{compensate: all}, {throw: again}]
+`)
+	p := program(f, body)
+	m := newMemory(f, p)
+	m.publish(order("1"))
+	m.settleAll()
+	f.Add([]byte(m.instances[0].step.State), "t4", uint8(1))
+	f.Add([]byte(m.instances[0].step.State), "id1", uint8(2))
+	f.Fuzz(func(t *testing.T, state []byte, id string, kind uint8) {
+		m := newMemory(t, p)
+		event := process.Event{Kind: process.Resumed}
+		switch kind % 4 {
+		case 1:
+			event = process.Event{Kind: process.TimerFired, Timer: id}
+		case 2:
+			event = process.Event{Kind: process.ActivityDone, Activity: id}
+		case 3:
+			event = process.Event{Kind: process.Received, Wait: id, Message: &process.Message{ID: 2}}
+		}
+		step, err := p.Run(t.Context(), m, state, event)
+		if err == nil && step.State != nil {
+			if _, err := p.Run(t.Context(), m, step.State, process.Event{Kind: process.Resumed}); err != nil {
+				t.Fatalf("%s gives a state that is not taken: %v", state, err)
+			}
+		}
+	})
+}
+
+func FuzzDefinition(f *testing.F) {
+	for _, body := range []string{atomicBody, sequentialConvoy} {
+		f.Add([]byte(read(f, withBody(begins+body))["P"]))
+	}
+	f.Add([]byte(`{"body":[{"receive":{"message":"a","activate":true}},{"decide":[{"when":"1"}]},{"listen":[{},{}]},{"call":"P"}]}`))
+	f.Fuzz(func(t *testing.T, written []byte) {
+		p, problems := process.Compile("P", written, known)
+		if (p == nil) != (len(problems) > 0) {
+			t.Fatal("there is a program and there are problems")
+		}
+		for _, problem := range problems {
+			if problem.Message == "" || problem.Remedy == "" || len(problem.Path) < 2 {
+				t.Fatalf("%+v", problem)
+			}
+		}
+	})
+}
