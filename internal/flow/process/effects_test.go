@@ -57,7 +57,8 @@ func TestAScopeEndsByItsTimeOutAndCancelsItsWork(t *testing.T) {
     timeout: 1 hour
     do:
       - parallel:
-          a: [{activity: {name: Charge, queue: q, input: {n: "order.text('/Order/PoNumber')", all: ["1", true]}, result: thing, timeout: 5 minutes, attempts: 3}}]
+          a: [{activity: {name: Charge, queue: q, input: {n: "order.text('/Order/PoNumber')", all: ["1", true]}, result: thing,
+	timeout: 5 minutes, attempts: 3}}]
           b: [{delay: 1 day}]
     catch:
       - code: timeout

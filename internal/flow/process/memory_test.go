@@ -224,7 +224,7 @@ func (m *memory) keyOf(id int64) string {
 }
 
 func (m *memory) route(id int64) {
-	// What waits in the lane of a key is before it.
+	// Messages that wait in the lane of its key are before it.
 	if key := m.keyOf(id); key != "" && slices.ContainsFunc(m.waiting, func(other int64) bool { return m.keyOf(other) == key }) {
 		m.waiting = append(m.waiting, id)
 		slices.Sort(m.waiting)

@@ -254,7 +254,8 @@ func TestScopesCatchAndCompensateByTheirRules(t *testing.T) {
 		}
 		counts[string(status)]++
 		if !slices.Equal(got, want.sent) || i.step.Status != status {
-			r.Fatalf("%s\nsends %v, is %s %+v\nand by the model sends %v, is %s", definition, got, i.step.Status, i.step.Fault, want.sent, status)
+			r.Fatalf("%s\nsends %v, is %s %+v\nand by the model sends %v, is %s", definition, got, i.step.Status, i.step.Fault, want.sent,
+				status)
 		}
 	})
 	if counts[string(process.Finished)] < 10 || counts[string(process.Suspended)] < 10 {

@@ -125,8 +125,8 @@ func problemsOf(all json.RawMessage) ([]pipeline.Problem, error) {
 	return found, nil
 }
 
-// checkParts gives what is wrong with pipelines, message types, orchestrations, locations and ports in the definitions that there would be. Faults of
-// objects that the document does not name count where it brings them about.
+// checkParts gives what is wrong with pipelines, message types, orchestrations, locations and ports in the definitions that there would
+// be. Faults of objects that the document does not name count where it brings them about.
 func checkParts(document *definitions.Document, before, after json.RawMessage) error {
 	found, err := problemsOf(after)
 	if err != nil || len(found) == 0 {

@@ -31,6 +31,7 @@ func New(a *verb.App, serve *cobra.Command) *cobra.Command {
 		newOpenAPICommand(env), newSchemaCommand(env), newPortsCommand(env), newLocationsCommand(env), newMessagesCommand(env),
 		newSuspendedCommand(env),
 		newFailuresCommand(env),
+		newOrchestrationCommand(env), newTryOrchestrationCommand(env),
 		newSubscriptionsCommand(env), newTrackCommand(env), newPublishCommand(env))
 	for _, s := range stateVerbs {
 		cmd.AddCommand(newStateCommand(env, s))
