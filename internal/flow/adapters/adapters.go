@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-broker/parley/internal/flow/adapter"
 	"github.com/parley-broker/parley/internal/flow/adapter/file"
+	"github.com/parley-broker/parley/internal/flow/adapter/mail"
 	"github.com/parley-broker/parley/internal/flow/adapter/postgresql"
 	"github.com/parley-broker/parley/internal/flow/adapter/service"
 	"github.com/parley-broker/parley/internal/flow/adapter/sftp"
@@ -19,7 +20,7 @@ type Registry struct{ kinds []adapter.Kind }
 
 // All gives every adapter that is built in.
 func All() Registry {
-	return New(file.Kind, postgresql.Kind, service.Kind, sftp.Kind, tcp.Kind, web.Kind)
+	return New(file.Kind, mail.Kind, postgresql.Kind, service.Kind, sftp.Kind, tcp.Kind, web.Kind)
 }
 
 // New makes a registry of some adapters, for tests too.

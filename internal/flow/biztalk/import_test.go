@@ -331,3 +331,22 @@ func TestServiceWindowsAndDaysAreTakenOver(t *testing.T) {
 		t.Errorf("the location is %s, without %s", got, want)
 	}
 }
+
+func TestPortsOfMailSendByTheMailTransportOfTheDatabase(t *testing.T) {
+	t.Parallel()
+	result := imported(t, bindings(port("mailto:a@b.example;c@d.example", transport("TransportType", "SMTP", "From", "shop@b.example",
+		"Subject", "100% new", "CC", "e@f.example", "EmailBodyText", "See there.", "SMTPHost", "relay"), "")))
+	const want = `"address":"mailto:a@b.example, c@d.example"`
+	got := object(t, result, "send port", "Out")
+	for _, part := range []string{want, `"subject":"100%% new"`, `"cc":["e@f.example"]`, `"text":"See there."`, `"adapter":"Mail"`} {
+		if !strings.Contains(got, part) {
+			t.Errorf("the port is %s, without %s", got, part)
+		}
+	}
+	if strings.Contains(got, "Bound") {
+		t.Errorf("the port does not run: %s", got)
+	}
+	requireOmission(t, result, "the server relay", false)
+	requireOmission(t, imported(t, bindings(location("POP3://m#x", transport("ReceiveLocationTransportType", "POP3", "UserName", "x",
+		"MailServer", "m")+pipelineOf("ReceivePipeline", xmlReceive)))), "the mailbox x at m", true)
+}

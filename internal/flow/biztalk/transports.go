@@ -82,7 +82,7 @@ func (e *endpoint) take(root *node) {
 // transports are the adapters that have a counterpart, by their names in small letters.
 var transports = map[string]func(*endpoint){
 	"file": (*endpoint).file, "http": (*endpoint).http, "wcf-webhttp": (*endpoint).webHTTP,
-	"sftp": (*endpoint).sftp, "sql": (*endpoint).sql, "wcf-sql": (*endpoint).sql,
+	"sftp": (*endpoint).sftp, "smtp": (*endpoint).smtp, "pop3": (*endpoint).pop3, "sql": (*endpoint).sql, "wcf-sql": (*endpoint).sql,
 	"msmq": (*endpoint).queue, "msmqt": (*endpoint).queue, "wcf-netmsmq": (*endpoint).queue, "mqsc": (*endpoint).queue,
 	"mqseries": (*endpoint).queue, "mqs": (*endpoint).queue,
 }
@@ -93,8 +93,6 @@ const withoutSOAP = "the other end by HTTP without SOAP, or a program between"
 var remedies = map[string]string{
 	"wcf-basichttp": withoutSOAP, "wcf-wshttp": withoutSOAP, "soap": withoutSOAP,
 	"wcf-nettcp":  "TCP with a length in front of each message, where the other end can be changed",
-	"smtp":        "a program that receives from a service and sends by parley_mail.send",
-	"pop3":        "an address of Parley's mail hub that delivers to a service",
 	"ftp":         "a program such as lftp that copies between the server and a folder, and FILE",
 	"wcf-custom":  "the transport that its binding configures, by an adapter that there is",
 	"nulladapter": "no port: a message that nobody wants needs none, but one without a subscription is suspended",
@@ -115,7 +113,7 @@ func (e *endpoint) translate() {
 		}
 		instead := remedies[name]
 		if instead == "" {
-			instead = "an adapter that there is: FILE, HTTP, SFTP, TCP, PostgreSQL or Service; or a program that publishes and receives"
+			instead = "an adapter that there is: FILE, HTTP, Mail, SFTP, TCP, PostgreSQL or Service; or a program that publishes and receives"
 		}
 		e.stop(e.at, "adapter "+e.adapter, "there is none of this name", instead)
 		e.address = e.t.text(e.at, e.kind, e.name, e.address)

@@ -57,6 +57,11 @@ type Template struct {
 	IsUnique bool
 }
 
+// HasMacros reports whether the text depends on the message.
+func (t Template) HasMacros() bool {
+	return slices.ContainsFunc(t.parts, func(p part) bool { return p.macro != nil })
+}
+
 // part of a name is a text, or a macro.
 type part struct {
 	text  string
@@ -114,13 +119,15 @@ func CheckOwn(own map[string]string) []adapter.Problem {
 	return problems
 }
 
-// Text gives the text of a message; the macros stand for values as they are. missing is the name of the first macro without a value.
-func (t Template) Text(m *adapter.Message) (text, missing string) {
+// Text gives the text of a message; the macros stand for values as they are. missing is the name of the first macro without a value, or
+// with one that may not be; isGood says which may, nil for all.
+func (t Template) Text(m *adapter.Message, isGood func(value string) bool) (text, missing string) {
 	var b strings.Builder
 	for _, p := range t.parts {
 		value := p.text
 		if p.macro != nil {
-			if value = p.macro(m); value == "" && missing == "" {
+			value = p.macro(m)
+			if (value == "" || isGood != nil && !isGood(value)) && missing == "" {
 				missing = p.name
 			}
 		}

@@ -21,8 +21,9 @@ const throttlePoll = time.Second
 type receiver struct {
 	adapter.Endpoint
 
-	at       place
-	settings receiveSettings
+	at        place
+	settings  receiveSettings
+	translate Translate // nil: each message is an input
 }
 
 func newReceiver(e adapter.Endpoint) (adapter.Receiver, error) {
@@ -142,7 +143,11 @@ func (r *receiver) consume(ctx context.Context, pool *pgxpool.Pool, queue string
 		Pool: pool, Queue: queue, Top: r.settings.BatchSize, Groups: r.settings.Groups, Readers: r.settings.Readers, Logger: r.Logger,
 		PollInterval: time.Duration(r.settings.PollInterval), HandleSystemMessages: r.settings.SystemMessages == "publish",
 		Handler: func(ctx context.Context, tx pgx.Tx, messages []parley.Message) error {
-			if err := publish(ctx, tx, in, r.receivedInputs(messages)); err != nil {
+			inputs, err := r.translated(ctx, tx, messages)
+			if err != nil {
+				return err
+			}
+			if err := publish(ctx, tx, in, inputs); err != nil {
 				return err
 			}
 			return endConversations(ctx, tx, messages)
