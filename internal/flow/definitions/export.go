@@ -20,8 +20,8 @@ type File struct {
 
 // kinds are in the order in which somebody reads them: each refers to those before it.
 var kinds = []string{
-	"application", "host", "property schema", "message type", "pipeline", "retry policy", "receive port", "receive location", "send port",
-	"send port group", "orchestration",
+	"application", "host", "property schema", "message type", "pipeline", "map", "retry policy", "receive port", "receive location",
+	"send port", "send port group", "orchestration",
 }
 
 // Write writes definitions as parley_flow.export gives them as YAML, which [Read] takes back.
@@ -37,7 +37,7 @@ func WriteWith(exported json.RawMessage, variables map[string]any) ([]byte, erro
 	return writeYAML(document, variables)
 }
 
-// WriteEach writes a file for each kind, and the schemas that message types carry beside them.
+// WriteEach writes a file for each kind, and the files that message types and maps carry beside them.
 func WriteEach(exported json.RawMessage) ([]File, error) { return WriteEachWith(exported, nil) }
 
 // WriteEachWith writes a file for each kind, and one for the variables.
@@ -46,7 +46,7 @@ func WriteEachWith(exported json.RawMessage, variables map[string]any) ([]File, 
 	if err != nil {
 		return nil, err
 	}
-	files := (&Document{document}).takeSchemas()
+	files := (&Document{document}).takeFiles()
 	for _, kind := range document.members {
 		written, err := writeYAML(&value{kind: isObject, members: []member{kind}}, variables)
 		if err != nil {

@@ -10,70 +10,81 @@ import (
 	"strings"
 )
 
-// Settings of a message type that have its schema.
+// Settings that name a file, whose text definitions carry.
 const (
 	messageTypeKind  = "message type"
 	schemaSetting    = "schema"
+	mapKind          = "map"
+	programSetting   = "program"
 	fileMember       = "file"
 	documentsMember  = "documents"
 	byteOrderMark    = "\uFEFF"
 	declarationBytes = 256
 )
 
-// A SchemaFile is a file that a message type names as its schema.
-type SchemaFile struct {
-	MessageType string
-	File        string
-	Place       Place // where it is named
+// A NamedFile is a file that an object names: a message type its schema, a map its program.
+type NamedFile struct {
+	Kind, Name string
+	File       string
+	Place      Place // where it is named
 }
 
-// Folder is the folder of the file of definitions, from which the name of the schema counts.
-func (s SchemaFile) Folder() string { return filepath.Dir(s.Place.File) }
+// IsMap reports whether the file is that of a map.
+func (f NamedFile) IsMap() bool { return f.Kind == mapKind }
 
-// SchemaFiles gives the files that message types name and do not carry.
-func (d *Document) SchemaFiles() []SchemaFile {
-	var files []SchemaFile
-	for name, schema := range d.schemas {
-		if file := schema.member(fileMember); file != nil && file.value.kind == isText && schema.member(documentsMember) == nil {
-			files = append(files, SchemaFile{name, file.value.text, file.value.place})
+// Folder is the folder of the file of definitions, from which the name of the file counts.
+func (f NamedFile) Folder() string { return filepath.Dir(f.Place.File) }
+
+// NamedFiles gives the files that message types and maps name and do not carry.
+func (d *Document) NamedFiles() []NamedFile {
+	var files []NamedFile
+	for of, named := range d.carriers {
+		if file := named.member(fileMember); file != nil && file.value.kind == isText && named.member(documentsMember) == nil {
+			files = append(files, NamedFile{of.kind, of.name, file.value.text, file.value.place})
 		}
 	}
 	return files
 }
 
-// schemas gives the schemas of message types that are objects.
-func (d *Document) schemas(yield func(messageType string, schema *value) bool) {
-	kind := d.root.member(messageTypeKind)
-	if kind == nil {
-		return
-	}
-	for _, m := range kind.value.members {
-		if schema := m.value.member(schemaSetting); schema != nil && schema.value.kind == isObject && !yield(m.name, schema.value) {
-			return
-		}
-	}
-}
+// carrier is an object that names a file.
+type carrier struct{ kind, name string }
 
-// Carry puts the texts of its schema, and of the files that the schema names, into a message type.
-func (d *Document) Carry(messageType string, documents map[string]string) {
-	for name, schema := range d.schemas {
-		if name != messageType {
+// carriers gives the settings of message types and maps that name files.
+func (d *Document) carriers(yield func(of carrier, named *value) bool) {
+	for _, of := range []struct{ kind, setting string }{{messageTypeKind, schemaSetting}, {mapKind, programSetting}} {
+		kind := d.root.member(of.kind)
+		if kind == nil {
 			continue
 		}
-		place := schema.member(fileMember).place
-		texts := &value{kind: isObject, place: place}
-		for _, file := range slices.Sorted(maps.Keys(documents)) {
-			texts.add(member{file, place, &value{kind: isText, text: documents[file], place: place}})
+		for _, m := range kind.value.members {
+			if named := m.value.member(of.setting); named != nil && named.value.kind == isObject &&
+				!yield(carrier{of.kind, m.name}, named.value) {
+				return
+			}
 		}
-		schema.add(member{documentsMember, place, texts})
 	}
 }
 
-// takeSchemas takes the texts of schemas out of message types, and gives them as files. Texts whose names are not those of files that Find
-// passes over beside definitions stay where they are.
-func (d *Document) takeSchemas() []File {
+// Carry puts the texts of a file, and of the files that it names, into the object that names it.
+func (d *Document) Carry(file NamedFile, documents map[string]string) {
+	for of, named := range d.carriers {
+		if of != (carrier{file.Kind, file.Name}) {
+			continue
+		}
+		place := named.member(fileMember).place
+		texts := &value{kind: isObject, place: place}
+		for _, name := range slices.Sorted(maps.Keys(documents)) {
+			texts.add(member{name, place, &value{kind: isText, text: documents[name], place: place}})
+		}
+		named.add(member{documentsMember, place, texts})
+	}
+}
+
+// takeFiles takes the texts of schemas and maps out of definitions, and gives them as files. Texts whose names are not those of files that
+// Find passes over beside definitions stay where they are.
+func (d *Document) takeFiles() []File {
 	taken := map[string]string{}
-	for _, schema := range d.schemas {
+	for _, schema := range d.carriers {
 		documents := schema.member(documentsMember)
 		if documents == nil || documents.value.kind != isObject || !areFiles(documents.value.members, taken) {
 			continue

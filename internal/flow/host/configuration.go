@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/parley-broker/parley/internal/flow/mapping"
 	"github.com/parley-broker/parley/internal/flow/match"
 	"github.com/parley-broker/parley/internal/flow/pipeline"
 )
@@ -22,10 +23,19 @@ type configuration struct {
 	Pipelines       map[string]pipelineText `json:"pipelines"`
 	MessageTypes    json.RawMessage         `json:"message_types"`
 	PropertySchemas json.RawMessage         `json:"property_schemas"`
+	Maps            json.RawMessage         `json:"maps"`
 	Groups          []match.Group           `json:"groups"`
 
 	matcher *match.Matcher
 	types   *pipeline.Types
+	maps    *mapping.Maps
+	// receivePorts are those of ReceivePorts, as far as a host uses them.
+	receivePorts map[string]receivePort
+}
+
+// receivePort is a receive port.
+type receivePort struct {
+	Maps []string `json:"maps"`
 }
 
 // hostSettings are those of the host itself.
@@ -67,6 +77,7 @@ type sendPort struct {
 	PipelineSettings json.RawMessage   `json:"pipeline_settings"`
 	Settings         json.RawMessage   `json:"settings"`
 	Secrets          map[string]string `json:"secrets"`
+	Maps             []string          `json:"maps"`
 	State            string            `json:"state"`
 	IsOrdered        bool              `json:"ordered"`
 	Concurrency      int               `json:"concurrency"`
@@ -86,7 +97,7 @@ type pipelineText struct {
 }
 
 // readConfiguration reads what the database gives.
-func readConfiguration(written json.RawMessage) (*configuration, error) {
+func readConfiguration(written json.RawMessage, pool *mapping.Pool) (*configuration, error) {
 	c := &configuration{}
 	if err := json.Unmarshal(written, c); err != nil {
 		return nil, fmt.Errorf("read the configuration of the host: %w", err)
@@ -94,6 +105,14 @@ func readConfiguration(written json.RawMessage) (*configuration, error) {
 	types, err := pipeline.NewTypes(c.MessageTypes, c.PropertySchemas)
 	if err != nil {
 		return nil, fmt.Errorf("use the message types: %w", err)
+	}
+	if c.maps, err = mapping.New(c.Maps, pool); err != nil {
+		return nil, err
+	}
+	if len(c.ReceivePorts) > 0 {
+		if err := json.Unmarshal(c.ReceivePorts, &c.receivePorts); err != nil {
+			return nil, fmt.Errorf("read the receive ports: %w", err)
+		}
 	}
 	for name, l := range c.Locations {
 		l.opening = newOpening(l.Schedule)
@@ -123,9 +142,12 @@ func (c *configuration) definition(name string) (pipeline.Definition, error) {
 }
 
 // fingerprint is a text that differs when something differs of which a location or a port is made. It is that of a definition, its
-// pipelines and, where components of these may use them, the message types.
-func (c *configuration) fingerprint(definition any, pipelines ...string) string {
-	parts, usesTypes := []any{definition}, false
+// pipelines and maps and, where components of these may use them, the message types.
+func (c *configuration) fingerprint(definition any, maps []string, pipelines ...string) string {
+	parts, usesTypes := []any{definition}, len(maps) > 0
+	for _, name := range maps {
+		parts = append(parts, name, c.maps.Definition(name))
+	}
 	for _, name := range pipelines {
 		text := c.Pipelines[name]
 		parts, usesTypes = append(parts, text), usesTypes || string(text.Stages) != "{}"
@@ -139,6 +161,9 @@ func (c *configuration) fingerprint(definition any, pipelines ...string) string 
 	}
 	return string(written)
 }
+
+// mapsOf gives the names of the maps of a location: those of its port.
+func (c *configuration) mapsOf(l location) []string { return c.receivePorts[l.ReceivePort].Maps }
 
 // names of a map, in order.
 func names[T any](of map[string]T) []string { return slices.Sorted(maps.Keys(of)) }

@@ -114,7 +114,7 @@ func (h *Host) readConfiguration(ctx context.Context) error {
 		return err
 	}
 	used := h.settings.Load()
-	fresh, err := readConfiguration(written)
+	fresh, err := readConfiguration(written, h.server.maps)
 	if err != nil {
 		return err
 	}

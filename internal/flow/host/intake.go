@@ -22,6 +22,7 @@ type intake struct {
 	host      *Host
 	name      string
 	pipeline  *pipeline.Receive
+	maps      *portMaps         // nil: it has none
 	response  *pipeline.Send    // of answers; nil where no client waits for one
 	patience  time.Duration     // how long clients wait
 	brings    string            // activations or correlations
@@ -32,8 +33,8 @@ type intake struct {
 
 var _ adapter.Intake = (*intake)(nil)
 
-func newIntake(h *Host, name string, l location, compiled *pipeline.Receive) *intake {
-	in := &intake{host: h, name: name, pipeline: compiled, common: map[string]string{
+func newIntake(h *Host, name string, l location, compiled *pipeline.Receive, maps *portMaps) *intake {
+	in := &intake{host: h, name: name, pipeline: compiled, maps: maps, common: map[string]string{
 		"ReceivePortName": l.ReceivePort, "ReceiveLocationName": name, "InboundTransportType": l.Adapter,
 		"InboundTransportLocation": l.Address,
 	}}

@@ -45,6 +45,23 @@ func values(texts map[string]string) map[string]any {
 	return made
 }
 
+// texts gives properties as adapters take them.
+func texts(properties map[string]any) map[string]string {
+	made := make(map[string]string, len(properties))
+	for name, value := range properties {
+		made[name] = fmt.Sprint(value)
+	}
+	return made
+}
+
+// typeOf gives the type of a claimed message, empty where it has none.
+func typeOf(c *flowstore.Claimed) string {
+	if c.Type == nil {
+		return ""
+	}
+	return *c.Type
+}
+
 // openStored opens the body of a claimed message as the database has it.
 func (h *Host) openStored(ctx context.Context, c *flowstore.Claimed) io.ReadCloser {
 	if c.Content == 0 {
@@ -56,9 +73,7 @@ func (h *Host) openStored(ctx context.Context, c *flowstore.Claimed) io.ReadClos
 // stored gives a claimed message as pipelines see it.
 func (h *Host) stored(c *flowstore.Claimed, promoted, written map[string]string) pipeline.Source {
 	s := pipeline.Source{Size: c.Size, Promoted: values(promoted), Written: values(written)}
-	if c.Type != nil {
-		s.Type = *c.Type
-	}
+	s.Type = typeOf(c)
 	s.Open = func(ctx context.Context) (io.ReadCloser, error) { return h.openStored(ctx, c), nil }
 	parts := []messagePart{}
 	if len(c.Parts) > 0 && json.Unmarshal(c.Parts, &parts) == nil {
@@ -71,8 +86,9 @@ func (h *Host) stored(c *flowstore.Claimed, promoted, written map[string]string)
 	return s
 }
 
-// outgoing makes a claimed message as the adapter of a port gets it. The pipeline begins its body, and says of which type that is.
-func (h *Host) outgoing(ctx context.Context, c *flowstore.Claimed, through *pipeline.Send) (*adapter.Message, error) {
+// outgoing makes a claimed message as the adapter of a port gets it. Its map runs, and the pipeline begins its body, and says of which type
+// that is.
+func (h *Host) outgoing(ctx context.Context, c *flowstore.Claimed, through *pipeline.Send, maps *portMaps) (*adapter.Message, error) {
 	promoted, err := properties(c.Promoted)
 	if err != nil {
 		return nil, err
@@ -81,7 +97,13 @@ func (h *Host) outgoing(ctx context.Context, c *flowstore.Claimed, through *pipe
 	if err != nil {
 		return nil, err
 	}
-	source := h.stored(c, promoted, written)
+	source, err := h.mapped(ctx, maps, h.stored(c, promoted, written))
+	if err != nil {
+		return nil, err
+	}
+	if maps.mapOf(typeOf(c)) != "" {
+		promoted, written = texts(source.Promoted), texts(source.Written)
+	}
 	m := &adapter.Message{
 		ID: c.Message, Interchange: c.Interchange, Parent: c.Parent, Type: source.Type, ReceivedAt: c.ReceivedAt, Attempts: c.Attempts,
 		Promoted: promoted, Written: written,

@@ -28,6 +28,7 @@ type outlet struct {
 	sender      adapter.Sender
 	pipeline    *pipeline.Send
 	response    *pipeline.Receive // of answers; nil of a port that does not respond
+	maps        *portMaps         // nil: it has none
 	users       int               // guarded by the mutex of the ports
 	isReplaced  bool
 }
@@ -81,7 +82,7 @@ func (ps *ports) use(c *configuration) {
 	var renewed []string
 	for _, name := range names(c.SendPorts) {
 		wanted := c.SendPorts[name]
-		fingerprint := c.fingerprint(wanted, wanted.pipelines()...)
+		fingerprint := c.fingerprint(wanted, wanted.Maps, wanted.pipelines()...)
 		ps.mu.Lock()
 		p, wasKnown := ps.byName[name]
 		if !wasKnown {
@@ -179,6 +180,9 @@ func (h *Host) makeOutlet(name string, p sendPort, c *configuration) (*outlet, e
 		return nil, err
 	}
 	made := &outlet{definition: p, pipeline: compiled}
+	if made.maps, err = h.mapsOf(c, p.Maps, codeSendMap); err != nil {
+		return nil, err
+	}
 	if made.response, err = h.compileAnswers(kind, p, c); err != nil {
 		return nil, err
 	}

@@ -75,7 +75,7 @@ func (in *intake) Request(ctx context.Context, input adapter.Input, gone <-chan 
 // respond puts an answer through the pipeline of the response.
 func (in *intake) respond(ctx context.Context, a *flowstore.Answer, reply *adapter.Reply) {
 	var m *adapter.Message
-	err := guarded(func() (err error) { m, err = in.host.outgoing(ctx, a.Claimed(), in.response); return err })
+	err := guarded(func() (err error) { m, err = in.host.outgoing(ctx, a.Claimed(), in.response, nil); return err })
 	if err != nil {
 		in.refuse(a.Request, err, reply)
 		return

@@ -111,7 +111,11 @@ func (h *Host) intakeOf(name string) (*intake, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newIntake(h, name, l, compiled), nil
+	maps, err := h.mapsOf(c, c.mapsOf(l), codeReceiveMap)
+	if err != nil {
+		return nil, err
+	}
+	return newIntake(h, name, l, compiled, maps), nil
 }
 
 // resubmittedInput gives a message of the box as an input, with the properties that hosts may set.

@@ -106,7 +106,7 @@ func (r *run) send(ctx context.Context, batch []*flowstore.Claimed) {
 		}
 		return
 	}
-	deliveries := r.outlet.sender.Send(ctx, messages)
+	deliveries := withMaps(r.outlet.sender.Send(ctx, messages), messages)
 	r.host.counts.outbound.observe(time.Since(began))
 	for i, span := range spans {
 		if i < len(deliveries) {
@@ -123,7 +123,7 @@ func (r *run) prepare(ctx context.Context, batch []*flowstore.Claimed) (sendable
 	for _, item := range batch {
 		var m *adapter.Message
 		err := guarded(func() (err error) {
-			m, err = r.host.outgoing(ctx, item, r.outlet.pipeline)
+			m, err = r.host.outgoing(ctx, item, r.outlet.pipeline, r.outlet.maps)
 			return err
 		})
 		_, isFailure := errors.AsType[*adapter.Failure](err)
@@ -206,6 +206,7 @@ func (r *run) sendIn(ctx context.Context, sender adapter.TransactionSender, batc
 		if len(deliveries) != len(batch) {
 			return fmt.Errorf("the adapter gave %d outcomes of %d messages", len(deliveries), len(batch))
 		}
+		deliveries = withMaps(deliveries, messages)
 		leases, items, details, answers := []int64{}, []int64{}, []*string{}, [][]draft{}
 		for i, delivery := range deliveries {
 			if delivery.Err == nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/parley-broker/parley/internal/backoff"
 	"github.com/parley-broker/parley/internal/flow/adapter"
 	"github.com/parley-broker/parley/internal/flow/adapters"
+	"github.com/parley-broker/parley/internal/flow/mapping"
 	"github.com/parley-broker/parley/internal/pgdb"
 	flowstore "github.com/parley-broker/parley/internal/store/flow"
 )
@@ -40,6 +41,8 @@ type Config struct {
 	Adapters adapters.Registry
 	// Permission limits what definitions may use of this machine and its network.
 	Permission adapter.Permission
+	// Maps says how the workers of maps are started; the zero value finds them.
+	Maps mapping.PoolConfig
 	// Lease is how long what this node has in its hands is its own after it was killed; 0 means [DefaultLease].
 	Lease time.Duration
 	// Drain is how long the node finishes what it has in its hands when it is asked to stop; 0 means [DefaultDrain].
@@ -59,6 +62,7 @@ type Server struct {
 	config    Config
 	process   string // a random text of this process
 	governing *governing
+	maps      *mapping.Pool // for all hosts
 	// fail ends the server with an error, once it runs.
 	fail context.CancelCauseFunc
 
@@ -95,7 +99,7 @@ func New(config Config) (*Server, error) {
 	if config.Logger == nil {
 		config.Logger = slog.Default()
 	}
-	s := &Server{config: config, process: rand.Text(), hosts: map[string]*Host{}}
+	s := &Server{config: config, process: rand.Text(), hosts: map[string]*Host{}, maps: mapping.NewPool(config.Maps)}
 	s.governing = newGoverning(s)
 	return s, nil
 }
@@ -107,7 +111,7 @@ func (s *Server) Prepare(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("serve host %q: %w", name, err)
 		}
-		if _, err := readConfiguration(written); err != nil {
+		if _, err := readConfiguration(written, s.maps); err != nil {
 			s.config.Logger.Warn("the definitions cannot be used yet", "host", name, "error", err)
 		}
 	}
@@ -121,8 +125,8 @@ func (s *Server) Prepare(ctx context.Context) error {
 	return nil
 }
 
-// Close gives back what Prepare has opened.
-func (s *Server) Close() {}
+// Close gives back what Prepare has opened, and ends the workers of maps.
+func (s *Server) Close() { s.maps.Close() }
 
 // Run serves hosts until ctx ends, and then finishes what it has in its hands, for as long as Drain says. It fails when another process
 // serves one of them under the same name of a node.

@@ -83,13 +83,19 @@ func (t *take) processOne(ctx context.Context, p *processed) error {
 	if p.input.Failure != nil {
 		return t.failWhole(ctx, p, p.input.Failure, true)
 	}
-	s := &sink{ctx: ctx, host: t.in.host, add: func(d draft) error {
+	inner := &sink{ctx: ctx, host: t.in.host, add: func(d draft) error {
 		t.add(p, d)
 		if t.messages < spillMessages && t.bytes < spillBytes {
 			return nil
 		}
 		return t.spill(ctx, p)
 	}}
+	var s pipeline.Sink = inner
+	if t.in.maps != nil {
+		mapped := &mapSink{inner: inner, take: t, maps: t.in.maps, stage: t.in.pipeline.StageBehind()}
+		defer mapped.close()
+		s = mapped
+	}
 	err := guarded(func() error { return t.in.pipeline.Run(ctx, sourceOf(p.input), s) })
 	if unforeseen, is := errors.AsType[*panicked](err); is {
 		t.in.host.logger.Error("a pipeline has failed in an unforeseen way", "location", t.in.name, "reason", unforeseen.reason,

@@ -57,15 +57,17 @@ func (m *Maps) runSQL(ctx context.Context, name string, d *Definition, inputs []
 	return out, nil
 }
 
-// call calls the function behind a savepoint, so that the transaction goes on where it fails.
+// call calls the function behind a savepoint, to which the transaction goes back: the function reads alone, and role and settings are again
+// what they were.
 func (m *Maps) call(ctx context.Context, d *Definition, bodies []string) (made *string, err error) {
 	savepoint, err := m.place.Tx.Begin(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("set a savepoint: %w", err)
 	}
-	back, err := adapter.Endpoint{Role: m.place.Role}.AsRole(ctx, savepoint)
+	_, err = savepoint.Exec(ctx, fmt.Sprintf("set local transaction_read_only = on; set local statement_timeout = '%ds'",
+		cmpOr(d.TimeoutS, defaultTimeoutS)))
 	if err == nil {
-		_, err = savepoint.Exec(ctx, fmt.Sprintf("set local statement_timeout = '%ds'", cmpOr(d.TimeoutS, defaultTimeoutS)))
+		_, err = adapter.Endpoint{Role: m.place.Role}.AsRole(ctx, savepoint)
 	}
 	if err == nil {
 		places := make([]string, len(bodies))
@@ -73,26 +75,20 @@ func (m *Maps) call(ctx context.Context, d *Definition, bodies []string) (made *
 		for i := range bodies {
 			places[i], arguments[i] = fmt.Sprintf("$%d", i+1), bodies[i]
 		}
-		// The parameters are of unknown type, so that the function may take text, xml, json or jsonb.
+		// The parameters have no type of their own, so that the function may take text, xml, json or jsonb.
 		err = savepoint.QueryRow(ctx, fmt.Sprintf("select (%s(%s))::text", d.Function, strings.Join(places, ", ")), arguments...).Scan(&made)
-	}
-	if err == nil {
-		err = back(ctx)
-	}
-	if err == nil {
-		_, err = savepoint.Exec(ctx, "set local statement_timeout = default")
-	}
-	if err == nil {
-		return made, savepoint.Commit(ctx)
 	}
 	if rollback := savepoint.Rollback(ctx); rollback != nil {
 		return nil, errors.Join(err, rollback)
 	}
-	return nil, faultOfSQL(d.Function, err)
+	return made, faultOfSQL(d.Function, err)
 }
 
 // faultOfSQL makes a fault of an error of the function. One of the connection or of the server is none.
 func faultOfSQL(function string, err error) error {
+	if err == nil {
+		return nil
+	}
 	refused, is := errors.AsType[*pgconn.PgError](err)
 	if !is || strings.HasPrefix(refused.Code, "08") || strings.HasPrefix(refused.Code, "53") || strings.HasPrefix(refused.Code, "40") ||
 		strings.HasPrefix(refused.Code, "58") || strings.HasPrefix(refused.Code, "57P") {
@@ -103,6 +99,8 @@ func faultOfSQL(function string, err error) error {
 		Remedy: "mend the message, or the function",
 	}
 	switch {
+	case refused.Code == "25006":
+		f.Remedy = "have the function read alone: what it writes would not go with the message"
 	case refused.Code == "42883":
 		f.Remedy = "make a function of one argument of type text, xml, json or jsonb for each input"
 	case refused.Code == "42501":

@@ -61,7 +61,7 @@ func (t *Types) check(name string) Problems {
 	problems := slices.Clone(Problems(c.problems))
 	if c.xsd != nil && c.xsd.IsEnvelope() {
 		if _, err := c.envelope(); err != nil {
-			problems = append(problems, problemOf(err, []string{"message type", name, "schema"}))
+			problems = append(problems, ProblemOf(err, []string{"message type", name, "schema"}))
 		}
 	}
 	return problems

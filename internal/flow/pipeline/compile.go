@@ -98,7 +98,7 @@ func (c *compiling) fail(setting string, err error) {
 	case setting == "":
 		path = c.use
 	}
-	c.problems = append(c.problems, problemOf(err, path))
+	c.problems = append(c.problems, ProblemOf(err, path))
 }
 
 // make makes a component with its defaults, its settings and those of this place, the last one first.

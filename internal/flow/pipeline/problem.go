@@ -39,8 +39,8 @@ func (p Problems) Error() string {
 	return strings.Join(texts, "\n")
 }
 
-// problemOf makes a problem of an error, with the place in the schema that its fault has.
-func problemOf(err error, path []string) Problem {
+// ProblemOf makes a problem of an error, with the place in the schema that its fault has.
+func ProblemOf(err error, path []string) Problem {
 	f, is := fault.Of(err)
 	if !is {
 		return Problem{Path: path, Message: err.Error(), Remedy: "correct it"}

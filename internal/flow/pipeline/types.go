@@ -172,7 +172,7 @@ func (c *compiledType) otherRoot(err error) error {
 
 // problem keeps what is wrong with a setting of the message type.
 func (c *compiledType) problem(err error, setting ...string) {
-	c.problems = append(c.problems, problemOf(err, append([]string{"message type", c.name}, setting...)))
+	c.problems = append(c.problems, ProblemOf(err, append([]string{"message type", c.name}, setting...)))
 }
 
 // A namedPath is a path that a definition gives for a property.

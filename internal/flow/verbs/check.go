@@ -14,22 +14,23 @@ import (
 	"github.com/parley-broker/parley/internal/flow/adapters"
 	"github.com/parley-broker/parley/internal/flow/definitions"
 	"github.com/parley-broker/parley/internal/flow/fault"
+	"github.com/parley-broker/parley/internal/flow/mapping"
 	"github.com/parley-broker/parley/internal/flow/pipeline"
 	"github.com/parley-broker/parley/internal/flow/process"
 	"github.com/parley-broker/parley/internal/flow/schemafile"
 	flowstore "github.com/parley-broker/parley/internal/store/flow"
 )
 
-// carrySchemas reads the schemas that message types name, beside the definitions, into these.
-func carrySchemas(document *definitions.Document) error {
+// carryFiles reads the schemas that message types name, and the programs of maps, beside the definitions, into these.
+func carryFiles(document *definitions.Document) error {
 	faults := definitions.Faults{}
-	for _, named := range document.SchemaFiles() {
-		carried, err := schemaBeside(named.Folder(), named.File)
+	for _, named := range document.NamedFiles() {
+		documents, err := filesBeside(named)
 		if err != nil {
-			faults = append(faults, faultOfSchema(err, named))
+			faults = append(faults, faultOfFile(err, named))
 			continue
 		}
-		document.Carry(named.MessageType, carried.Documents)
+		document.Carry(named, documents)
 	}
 	if len(faults) > 0 {
 		return faults.Sorted()
@@ -37,18 +38,31 @@ func carrySchemas(document *definitions.Document) error {
 	return nil
 }
 
-// schemaBeside reads a schema in a folder. Definitions and imports come from others: a link in their folder leads to no file outside.
-func schemaBeside(folder, file string) (*schemafile.Schema, error) {
-	root, err := os.OpenRoot(folder)
+// filesBeside reads a file, and those that it names, in the folder of its definition. Definitions and imports come from others: a link in
+// their folder leads to no file outside.
+func filesBeside(named definitions.NamedFile) (map[string]string, error) {
+	root, err := os.OpenRoot(named.Folder())
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
-	return schemafile.Read(root.FS(), filepath.ToSlash(file))
+	file := filepath.ToSlash(named.File)
+	if named.IsMap() {
+		program, err := mapping.Read(root.FS(), file)
+		if err != nil {
+			return nil, err
+		}
+		return program.Documents, nil
+	}
+	schema, err := schemafile.Read(root.FS(), file)
+	if err != nil {
+		return nil, err
+	}
+	return schema.Documents, nil
 }
 
-// faultOfSchema places an error in the schema where that has a place, and otherwise where the schema is named.
-func faultOfSchema(err error, named definitions.SchemaFile) definitions.Fault {
+// faultOfFile places an error in the file where that has a place, and otherwise where the file is named.
+func faultOfFile(err error, named definitions.NamedFile) definitions.Fault {
 	f, is := fault.Of(err)
 	if !is {
 		return definitions.Fault{Place: named.Place, Message: err.Error(), Remedy: "name a file that can be read"}
@@ -90,7 +104,7 @@ func (a *application) apply(
 	if err != nil {
 		return nil, err
 	}
-	if err := checkParts(document, before, after); err != nil {
+	if err := a.checkParts(ctx, document, before, after); err != nil {
 		return nil, err
 	}
 	if a.dryRun {
@@ -102,8 +116,9 @@ func (a *application) apply(
 	return changes, nil
 }
 
-// problemsOf gives what is wrong with pipelines, message types and orchestrations, and with locations and ports as their adapters see them.
-func problemsOf(all json.RawMessage) ([]pipeline.Problem, error) {
+// problemsOf gives what is wrong with pipelines, message types, maps and orchestrations, and with locations and ports as their adapters see
+// them.
+func (a *application) problemsOf(ctx context.Context, all json.RawMessage) ([]pipeline.Problem, error) {
 	found, err := pipeline.Check(all)
 	if err != nil {
 		return nil, err
@@ -122,17 +137,24 @@ func problemsOf(all json.RawMessage) ([]pipeline.Problem, error) {
 	for _, p := range ofOrchestrations {
 		found = append(found, pipeline.Problem{Path: p.Path, Message: p.Message, Remedy: p.Remedy})
 	}
+	ofMaps, err := mapping.Check(ctx, all, a.maps)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range ofMaps {
+		found = append(found, pipeline.ProblemOf(p.Fault, p.Path))
+	}
 	return found, nil
 }
 
-// checkParts gives what is wrong with pipelines, message types, orchestrations, locations and ports in the definitions that there would
-// be. Faults of objects that the document does not name count where it brings them about.
-func checkParts(document *definitions.Document, before, after json.RawMessage) error {
-	found, err := problemsOf(after)
+// checkParts gives what is wrong with pipelines, message types, maps, orchestrations, locations and ports in the definitions that there
+// would be. Faults of objects that the document does not name count where it brings them about.
+func (a *application) checkParts(ctx context.Context, document *definitions.Document, before, after json.RawMessage) error {
+	found, err := a.problemsOf(ctx, after)
 	if err != nil || len(found) == 0 {
 		return err
 	}
-	known, err := problemsOf(before)
+	known, err := a.problemsOf(ctx, before)
 	if err != nil {
 		return err
 	}

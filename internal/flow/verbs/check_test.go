@@ -34,7 +34,7 @@ func TestASchemaIsReadFromTheFolderOfItsDefinitionAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = carrySchemas(document)
+		err = carryFiles(document)
 		written, writeErr := document.JSON()
 		if (err == nil) != isRead || writeErr != nil || strings.Contains(string(written), "TOPSECRET") {
 			t.Errorf("%s: %v, %v, %s", name, err, writeErr, written)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley/internal/flow/definitions"
+	"github.com/parley-broker/parley/internal/flow/mapping"
 	flowstore "github.com/parley-broker/parley/internal/store/flow"
 	"github.com/parley-broker/parley/internal/verb"
 )
@@ -21,6 +22,8 @@ type application struct {
 	dryRun, prune bool
 	environment   string
 	set           []string
+	unchecked     bool          // maps are not compiled here
+	maps          *mapping.Pool // nil: they are not compiled
 }
 
 func newApplyCommand(env environment) *cobra.Command {
@@ -45,6 +48,7 @@ ADMINISTER.`,
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&a.dryRun, "dry-run", false, "show what would change, and change nothing")
+	flags.BoolVar(&a.unchecked, "unchecked-maps", false, "do not compile maps here: the nodes have the worker for stylesheets")
 	flags.BoolVar(&a.prune, "prune", false, "drop what the files do not name, of the applications that they name")
 	a.addVariables(cmd)
 	return cmd
@@ -82,7 +86,7 @@ func (a *application) read(args []string) (*definitions.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	return document, carrySchemas(document)
+	return document, carryFiles(document)
 }
 
 func (a *application) run(ctx context.Context, out io.Writer, args []string) error {
@@ -93,6 +97,10 @@ func (a *application) run(ctx context.Context, out io.Writer, args []string) err
 	written, err := document.JSON()
 	if err != nil {
 		return err
+	}
+	if !a.unchecked {
+		a.maps = mapping.NewPool(mapping.PoolConfig{})
+		defer a.maps.Close()
 	}
 	return a.env.WithConnection(ctx, func(conn *pgx.Conn) error {
 		found, err := flowstore.Check(ctx, conn, written, a.prune)

@@ -69,11 +69,7 @@ func resolveBeside(from, location string) (name string, body []byte, err error) 
 
 // carryBeside reads a schema with all that it includes below its folder.
 func carryBeside(file string) (map[string]string, error) {
-	carried, err := schemaBeside(filepath.Dir(file), filepath.Base(file))
-	if err != nil {
-		return nil, err
-	}
-	return carried.Documents, nil
+	return filesBeside(definitions.NamedFile{File: filepath.Base(file), Place: definitions.Place{File: file}})
 }
 
 func (i *importing) run(out io.Writer, names []string) error {

@@ -141,7 +141,7 @@ $$;
 
 comment on function parley_flow._p_derive_rest(text, text, jsonb) is
 'Brings a property schema, a retry policy, a pipeline or a send port group up to its definition; nothing is derived of
-an application and a message type.';
+an application, a message type and a map.';
 
 create function parley_flow._p_derive(kind text, name text, settings jsonb) returns void
 language plpgsql

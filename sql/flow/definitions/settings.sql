@@ -7,7 +7,7 @@ language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
   select array[
-    'application', 'host', 'property schema', 'message type', 'pipeline', 'retry policy', 'receive port',
+    'application', 'host', 'property schema', 'message type', 'pipeline', 'map', 'retry policy', 'receive port',
     'receive location', 'send port', 'send port group', 'orchestration'
   ]
 $$;
@@ -53,6 +53,22 @@ from (values
   ('pipeline', 'direction', 'choice', true, null, null, null, '{receive,send}', null, 'Where it runs.'),
   ('pipeline', 'stages', 'stages', true, null, null, null, null, null,
     'Components by stage: decode, disassemble, validate, resolve_party; or pre_assemble, assemble, encode.'),
+  ('map', 'application', 'reference', true, null, null, null, null, 'application', 'Whose it is.'),
+  ('map', 'description', 'text', false, null, null, null, null, null, 'For people.'),
+  ('map', 'language', 'choice', true, null, null, null, '{xslt,jq,sql}', null,
+    'A stylesheet, a program of jq, or a function of the database.'),
+  ('map', 'program', 'object', false, null, null, null, null, null,
+    'Of xslt and jq: its file, such as {"file": "maps/order.xsl"}; parley flow apply adds the texts as documents.'),
+  ('map', 'function', 'text', false, null, null, null, null, null,
+    'Of sql: the function, with its schema. It takes the body and gives the new one, with the rights of the host.'),
+  ('map', 'source', 'text', false, null, null, null, null, null, 'The type of the messages that ports give it.'),
+  ('map', 'target', 'text', false, null, null, null, null, null, 'The type of the messages that it makes.'),
+  ('map', 'timeout_s', 'integer', false, '10', '1', '3600', null, null,
+    'How long the processor may work on a message, in seconds.'),
+  ('map', 'memory_mb', 'integer', false, '512', '16', '65536', null, null,
+    'How much memory a message may take, in megabytes; large messages may take more.'),
+  ('map', 'output_mb', 'integer', false, '256', '1', '4096', null, null,
+    'How long a result may be, in megabytes.'),
   ('retry policy', 'count', 'integer', false, '3', '0', '1000', null, null, 'How many times a message is tried again.'),
   ('retry policy', 'interval', 'interval', false, '"5 minutes"', '1 second', '365 days', null, null,
     'How long after the first failure.'),
@@ -64,6 +80,8 @@ from (values
     'Up to which part an interval is shorter or longer.'),
   ('receive port', 'application', 'reference', true, null, null, null, null, 'application', 'Whose it is.'),
   ('receive port', 'description', 'text', false, null, null, null, null, null, 'For people.'),
+  ('receive port', 'maps', 'references', false, '[]', null, null, null, 'map',
+    'Maps of its messages behind the pipeline, each for another source type.'),
   ('receive port', 'failed_message_routing', 'boolean', false, 'false', null, null, null, null,
     'Whether what fails is published with ErrorReport properties, instead of being suspended.'),
   ('receive port', 'responds', 'boolean', false, 'false', null, null, null, null,
@@ -107,6 +125,8 @@ from (values
     'The pipeline of its messages.'),
   ('send port', 'pipeline_settings', 'object', false, '{}', null, null, null, null,
     'Settings of components of the pipeline, here alone, by the name of the component.'),
+  ('send port', 'maps', 'references', false, '[]', null, null, null, 'map',
+    'Maps of its messages before the pipeline, each for another source type.'),
   ('send port', 'filter', 'filter', false, '[]', null, null, null, null,
     'Which messages it gets: AND groups of predicates, joined by OR. Without it, those of its groups.'),
   ('send port', 'state', 'choice', false, null, null, null, '{Bound,Stopped,Started}', null,

@@ -123,6 +123,7 @@ begin
         ) as v
       ),
       'message_types', parley_flow._p_objects_of('message type', null),
+      'maps', parley_flow._p_objects_of('map', null),
       'property_schemas', parley_flow._p_objects_of('property schema', null),
       'retry_policies', parley_flow._p_objects_of('retry policy', null),
       'groups', parley_flow._p_groups_of_all()
@@ -134,7 +135,7 @@ $$;
 
 comment on function parley_flow._p_configuration(text, parley.caller) is
 'Gives what of the definitions concerns a host, with defaults and states, and all subscriptions: {"version", "epoch",
-"host", "receive_locations", "receive_ports", "send_ports", "pipelines", "message_types", "property_schemas",
+"host", "receive_locations", "receive_ports", "send_ports", "pipelines", "message_types", "maps", "property_schemas",
 "retry_policies", "groups"}, objects by their names.
 Errors: PF001.';
 
