@@ -25,6 +25,7 @@ var unpinned = map[string]string{
 	"parley._p_usual_type":        putInLine,
 	"parley._p_owner_of_lane":     putInLine,
 	"parley._p_newest_hint":       putInLine,
+	"parley.current_caller":       putInLine,
 	"parley._p_caller":            "each call asks it; a search_path that is set makes the statements behind it plan again",
 	"parley._p_send_outgoing":     "the hot path: setting the search_path costs a tenth of a bare insert",
 	"parley._p_put_outgoing":      "the hot path: setting the search_path costs a tenth of a bare insert",
@@ -275,8 +276,6 @@ var withinReach = map[string]string{
 	"parley_flow._p_taken(text,text,integer,parley.caller)":                               asksTheRight,
 	"parley_flow._p_track(text,text[],bigint[],jsonb[],parley.caller)":                    asksTheRight,
 	"parley_flow._p_viewed(parley.caller)":                                                asksTheCaller,
-
-	"parley._p_caller_ticket: SELECT": "gives the reader a ticket in his own name, and no other",
 
 	"parley._p_outgoing.conversation_handle: INSERT":          sendInserts,
 	"parley._p_outgoing.message_type: INSERT":                 sendInserts,

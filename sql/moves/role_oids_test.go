@@ -60,7 +60,7 @@ func TestWhatARoleHasOfTheBrokerStaysItsOwn(t *testing.T) {
 	b.Exec("select parley.alter_queue('Answering', poison_message_handling => false)")
 	handle := b.Dialog()
 	b.Send(handle, sqltest.Request, "first")
-	const restore = "refresh materialized view parley._p_place; refresh materialized view parley._p_caller_secret"
+	const restore = "refresh materialized view parley._p_place; refresh materialized view parley._p_found_roles"
 	const follow = "select parley._p_follow_roles()"
 	rename := func(from, to string) string {
 		return "alter role " + sqltest.Quote(from) + " rename to " + sqltest.Quote(to)

@@ -204,42 +204,56 @@ func TestRightsInADefinerFunctionAreItsOwners(t *testing.T) {
 	requireRefused(t, err, 15151)
 }
 
-// The ticket that proves a caller cannot be made up, nor kept.
-func TestRightsCannotBeHadByAForgedTicket(t *testing.T) {
+// The argument that brings the caller takes no other name than that of the role that calls, however it comes.
+func TestRightsCannotBeHadByTheNameOfAnother(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)
 	role, mallory := newMallory(b)
 	superuser := sqltest.Value[string](b.Session, "select current_user::text")
-	stolen := sqltest.Value[[]byte](b.Session, "select parley.current_caller()")
-	forged := "set_byte('\\x00'::bytea || sha256('x') || convert_to('" + superuser + "', 'UTF8'), 0, 1)"
-	for name, ticket := range map[string]string{
-		"null":                     "null",
-		"empty":                    "''",
-		"made up":                  forged,
-		"the name alone":           "convert_to('" + superuser + "', 'UTF8')",
-		"its own with a new name":  "substr(parley.current_caller(), 1, 32) || convert_to('" + superuser + "', 'UTF8')",
-		"that of another session":  "'\\x" + hexOf(stolen) + "'::bytea",
-		"its own with more behind": "parley.current_caller() || '\\x00'::bytea",
+	name := "'" + superuser + "'"
+	create := func(caller string) string { return "parley.create_queue('Planted', caller => " + caller + ")" }
+	for _, statement := range []string{
+		"select " + create("null"),
+		"select " + create("''"),
+		"select " + create(name),
+		"select " + create(name+"::name"),
+		"select " + create(name+"::parley.caller"),
+		"select " + create("cast(null as parley.caller)"),
+		"select " + create("r.c") + " from (select " + name + "::parley.caller as c) as r",
+		"select " + create("r.c") + " from json_to_record('{\"c\": \"" + superuser + "\"}') as r (c parley.caller)",
+		"select " + create("(array["+name+"]::parley.caller[])[1]"),
+		"do $do$ declare c parley.caller; begin c := " + name + "; perform " + create("c") + "; end $do$",
+		"do $do$ declare r record; begin select " + name + "::name as c into r; perform " + create("r.c") + "; end $do$",
+		"do $do$ begin execute $$select " + create("$1") + "$$ using " + name + "::name; end $do$",
 	} {
-		_, err := mallory.DB.Exec(t.Context(), "select parley.create_queue('Planted', caller => "+ticket+")")
+		_, err := mallory.DB.Exec(t.Context(), statement)
 		var refusal *pgconn.PgError
-		if !errors.As(err, &refusal) || refusal.Code != "42501" && refusal.Code != "22021" {
-			t.Errorf("%s: got %v, want a refusal", name, err)
+		if !errors.As(err, &refusal) || refusal.Code != "42501" && refusal.Code != "23514" {
+			t.Errorf("%s: got %v, want a refusal", statement, err)
 		}
 	}
-	// A ticket of an earlier transaction is worth nothing, though it was the caller's own.
-	b.Exec("select parley.grant('CREATE QUEUE', 'database', null, $1)", role)
-	own := sqltest.Value[[]byte](mallory, "select parley.current_caller()")
-	_, err := mallory.DB.Exec(t.Context(), "select parley.create_queue('Planted', caller => $1)", own)
-	var refusal *pgconn.PgError
-	if !errors.As(err, &refusal) || refusal.Code != "42501" {
-		t.Errorf("an old ticket: got %v, want a refusal", err)
-	}
-	mallory.Exec("select parley.create_queue('Honest', caller => parley.current_caller())")
-	// The seal of the tickets is hidden from every role, and so is the column that has the sender.
+	// It cannot be kept, to be used when another role calls.
 	for _, statement := range []string{
-		"select secret from parley._p_caller_secret",
-		"refresh materialized view parley._p_caller_secret",
+		"create temp table kept (c parley.caller)",
+		"create temp table kept as select current_user::parley.caller as c",
+		"create temp table kept (c parley.caller[])",
+		"create type m.kept as (c parley.caller)",
+		"create domain m.kept as parley.caller",
+		"create view m.kept as select current_user::parley.caller as c",
+		"create function m.kept() returns parley.caller language sql as $$ select current_user::parley.caller $$",
+		"create function m.take(c parley.caller) returns text language sql as $$ select c::text $$",
+		"alter domain parley.caller drop constraint caller_is_current_user",
+	} {
+		if _, err := mallory.DB.Exec(t.Context(), statement); err == nil {
+			t.Errorf("%s: allowed", statement)
+		}
+	}
+	b.Exec("select parley.grant('CREATE QUEUE', 'database', null, $1)", role)
+	mallory.Exec("select parley.create_queue('Honest', caller => parley.current_caller())")
+	mallory.Exec("select parley.create_queue('Candid', caller => current_user)")
+	// The column that has the sender is hidden from every role.
+	for _, statement := range []string{
+		"refresh materialized view parley._p_found_roles",
 		"insert into parley._p_outgoing (conversation_handle, message_type, body, caller) values (gen_random_uuid(), 'DEFAULT', null, '" + superuser + "')",
 		"insert into parley._p_outgoing_batch (conversation_handle, message_type, caller) values (gen_random_uuid(), 'DEFAULT', '" + superuser + "')",
 		"insert into parley._p_outgoing_to_many (message_type, caller) values ('DEFAULT', '" + superuser + "')",
@@ -251,6 +265,27 @@ func TestRightsCannotBeHadByAForgedTicket(t *testing.T) {
 			t.Errorf("%s: allowed", statement)
 		}
 	}
+}
+
+// A session changes its role between two executions of a statement that it prepared once, and inside functions.
+func TestTheCallerIsTheRoleOfEachExecution(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewWorld(t)
+	role, mallory := newMallory(b)
+	superuser := sqltest.Value[string](b.Session, "select current_user::text")
+	mallory.Exec(`create function m.asked() returns text language plpgsql security definer as
+		$$begin return pg_get_userbyid(parley.caller_role()); end$$`)
+	b.Exec("set plan_cache_mode = force_generic_plan")
+	b.Exec("prepare asking as select pg_get_userbyid(parley.caller_role()) || ' ' || m.asked() || ' ' || pg_get_userbyid(parley.caller_role())")
+	for range 3 {
+		for _, caller := range []string{superuser, role} {
+			b.Exec("select set_config('role', $1, false)", caller)
+			if got, want := sqltest.Value[string](b.Session, "execute asking"), caller+" "+role+" "+caller; got != want {
+				t.Fatalf("%q called, and not %q", got, want)
+			}
+		}
+	}
+	b.Exec("reset role")
 }
 
 // PostgreSQL asks for no right to a column that the default of a view fills.

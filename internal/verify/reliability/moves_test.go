@@ -307,7 +307,7 @@ func replicated(t *testing.T, from *ownServer, dsn string) string {
 	for _, statement := range []string{
 		"drop subscription moves",
 		"refresh materialized view parley._p_place",
-		"refresh materialized view parley._p_caller_secret",
+		"refresh materialized view parley._p_found_roles",
 	} {
 		admin.exec(statement)
 	}

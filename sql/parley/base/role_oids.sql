@@ -2,9 +2,9 @@
 --
 -- The broker asks pg_has_role with each message, so its rows have oids. An oid is a number of one server: in a restored
 -- dump it is the oid of no role, or of another one. So each role in such a column also has a number, with its name
--- (base/role_numbers.sql). Where the database comes to live, one statement fills in the secret without which no call is
--- answered (base/roles.sql), when a restore or an operator runs it. The same statement replaces the oids of the columns
--- by those that the names have there.
+-- (base/role_numbers.sql). Where the database comes to live, one statement fills _p_found_roles, without which no call
+-- is answered (base/roles.sql), when a restore or an operator runs it. The same statement replaces the oids of the
+-- columns by those that the names have there.
 -- A role that the new server lacks gets an oid from the upper end, which no server ever gives, so no other role has its
 -- objects and rights. When a role of that name is made there, and is followed or given a number, it has them, as with
 -- mail. The objects and rights of a role that had been dropped, or never had a number, become nobody's for good.
@@ -14,7 +14,7 @@
 --
 -- Invariants, and what keeps each:
 --   no role has elsewhere what another had   each oid is replaced that is not known to be that of a role there, in the
---     transaction that makes the secret
+--     transaction that fills _p_found_roles
 --   each role has a number before it is dumped   a trigger on the table gives it one; columns that are only written
 --     with an owner or a grantee of another table, or that may be lost, need none (sql/role_oids_test.go has them)
 -- Locks: what an update of the tables takes, once in the life of a database at a place.

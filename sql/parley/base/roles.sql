@@ -5,58 +5,47 @@
 -- the other operations that run functions for somebody else, PostgreSQL makes it the owner of the table. It is
 -- never the role of the session.
 --
--- A function of Parley's is SECURITY DEFINER itself, and so cannot see it. Its last argument, caller, brings it. The
--- default of an argument is evaluated where the call stands: it reads _p_caller_ticket, and current_user in a view is
--- that of whoever reads the view, while the table behind it is read with the rights of the view's owner. The ticket
--- names the role and is sealed with a secret, the backend and the transaction; nobody but the owner of the schema can
--- read the secret, so a role can make tickets of its own only. A ticket is good in one transaction of one backend.
+-- A function of Parley's is SECURITY DEFINER itself, and so cannot see it. Its last argument, caller, brings it: the
+-- type of that argument is a domain over name whose check demands current_user. The check runs where the value becomes
+-- one of the domain, which is where the call stands, also for the default of the argument. So a role can bring its own
+-- name and no other. A checked value passes from function to function unchecked, and Parley's functions hand it on.
+-- No role can keep one to use it as another: nobody but the owner of the schema may make a column, a function, a view
+-- or a domain of the type, and the variables of a session are of a role that it may be anyway.
 --
--- The secret is a materialized view: a dump does not contain its rows, and the database that is restored makes another,
--- together with the oids of its roles (base/role_oids.sql).
+-- Invariants, and what keeps each:
+--   nobody calls as a role that he is not   the check of the domain; null passes it and is refused by _p_caller
+--   no call is answered before the roles of a restored database are found   _p_caller reads _p_found_roles, whose rows
+--     no dump contains. A restore or an operator fills it, and that gives rows the oids of their roles here
+--     (base/role_oids.sql)
 --
 -- An administrator (spec: db_owner, sysadmin) is a superuser, the owner of the database, or a member of the role
 -- that owns the schema parley.
 
-create domain parley.caller as bytea;
+create domain parley.caller as name
+constraint caller_is_current_user check (value operator(pg_catalog.=) current_user);
 
 comment on domain parley.caller is
-'Proof of the role that calls a function of Parley. Do not make one up: leave the argument out.';
+'The role that calls a function of Parley. No other name than current_user is one. Leave the argument out.';
 
-create materialized view parley._p_caller_secret as
-select uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) as secret
+revoke usage on domain parley.caller from public;
+
+create materialized view parley._p_found_roles as
+select p.place
 from parley._p_place as p
 where parley._p_find_roles_again(p.place);
 
-comment on materialized view parley._p_caller_secret is
-'The key that seals tickets: 244 random bits. REFRESH MATERIALIZED VIEW makes another.';
-
-create view parley._p_caller_ticket with (security_barrier) as
-select
-  pg_catalog.sha256(
-    s.secret
-    operator(pg_catalog.||) pg_catalog.int4send(pg_catalog.pg_backend_pid())
-    operator(pg_catalog.||) pg_catalog.timestamptz_send(pg_catalog.transaction_timestamp())
-    operator(pg_catalog.||) pg_catalog.convert_to(current_user, pg_catalog.getdatabaseencoding())
-    operator(pg_catalog.||) s.secret
-  ) operator(pg_catalog.||) pg_catalog.convert_to(current_user, pg_catalog.getdatabaseencoding()) as ticket
-from parley._p_caller_secret as s;
-
-comment on view parley._p_caller_ticket is
-'One row: the ticket of whoever reads it, good until the end of the transaction. 32 bytes of
-SHA-256, then the name of the role.';
+comment on materialized view parley._p_found_roles is
+'One row: the place at which the roles of this database were found. REFRESH MATERIALIZED VIEW finds them where it came
+to since.';
 
 create function parley.current_caller() returns parley.caller
-language plpgsql stable
--- Callers have search_paths of their own, and a plan is made anew each time that is another one.
-set search_path = pg_catalog, pg_temp
+language sql stable
 as $$
-begin
-  return (select t.ticket from parley._p_caller_ticket as t);
-end
+  select current_user::parley.caller
 $$;
 
 comment on function parley.current_caller() is
-'Proves which role calls: the default of the argument caller, the last one of every function of Parley that checks
+'Gives the role that calls: the default of the argument caller, the last one of every function of Parley that checks
 rights.
 Errors: 42704 when the current role was dropped.';
 
@@ -81,29 +70,15 @@ create function parley._p_caller(caller parley.caller) returns oid
 language plpgsql stable
 as $$
 declare
-  v_secret pg_catalog.bytea;
-  v_name pg_catalog.bytea := pg_catalog.substr(caller, 33);
   v_role pg_catalog.oid;
 begin
-  -- Expressions, because each further statement would cost as much as all of this. No search_path of its own, because
-  -- each that is set makes the statements behind it plan again. pg_has_role takes an oid that no role has for a member
-  -- of itself, so the role is looked up here.
-  select s.secret into v_secret from parley._p_caller_secret as s;
-  if pg_catalog.substr(caller, 1, 32) operator(pg_catalog.=) pg_catalog.sha256(
-    v_secret
-    operator(pg_catalog.||) pg_catalog.int4send(pg_catalog.pg_backend_pid())
-    operator(pg_catalog.||) pg_catalog.timestamptz_send(pg_catalog.transaction_timestamp())
-    operator(pg_catalog.||) v_name
-    operator(pg_catalog.||) v_secret
-  ) then
-    v_role := pg_catalog.to_regrole(
-      pg_catalog.quote_ident(pg_catalog.convert_from(v_name, pg_catalog.getdatabaseencoding()))
-    );
-  end if;
+  -- One statement, because each further one would cost as much as all of this. No search_path of its own, because each
+  -- that is set makes the statements behind it plan again. pg_has_role takes an oid that no role has for a member of
+  -- itself, so the role is looked up here.
+  select pg_catalog.to_regrole(pg_catalog.quote_ident(caller::pg_catalog.text)) into v_role
+  from parley._p_found_roles as f;
   if v_role is null then
-    found := parley._p_raise_unknown_caller(
-      'The argument caller is null or made up, of another session or transaction, or of a role that is gone.'
-    );
+    found := parley._p_raise_unknown_caller('The argument caller is null, or of a role that is gone.');
   end if;
   return v_role;
 end
@@ -111,8 +86,8 @@ $$;
 
 comment on function parley._p_caller(parley.caller) is
 'Gives the role whose rights count for a call. Never null.
-Arguments: caller, the ticket.
-Errors: 42501 when it proves no role that there is.';
+Arguments: caller, whose name its type has checked.
+Errors: 42501 when there is no such role, 55000 when the roles of a restored database were not found yet.';
 
 create function parley.caller_role(caller parley.caller default parley.current_caller()) returns oid
 language plpgsql stable security definer
@@ -124,9 +99,9 @@ end
 $$;
 
 comment on function parley.caller_role(parley.caller) is
-'Gives the role that a ticket proves, for systems beside the broker whose functions take the argument caller too.
-Arguments: caller, the ticket.
-Errors: 42501 when it proves no role that there is.';
+'Gives the role that calls, for systems beside the broker whose functions take the argument caller too.
+Arguments: caller, as it came.
+Errors: 42501 when there is no such role.';
 
 create function parley._p_role_of(caller name) returns oid
 language plpgsql stable

@@ -80,7 +80,7 @@ end
 $$;
 
 comment on function parley._p_create_contract(text, jsonb, text, parley.caller) is
-'Does what create_contract does. The ticket is no argument of that: with it calls of its three forms
+'Does what create_contract does. The argument caller is none of that: with it calls of its three forms
 could be taken for one another.
 Errors: those of create_contract.';
 

@@ -91,7 +91,7 @@ end
 $$;
 
 comment on function parley._p_end_without_error(uuid, parley.caller) is
-'Does what end_conversation does. The ticket is no argument of that: with it calls of its three forms
+'Does what end_conversation does. The argument caller is none of that: with it calls of its three forms
 could be taken for one another.
 Errors: those of end_conversation.';
 

@@ -18,7 +18,7 @@
 -- planner puts in line: 3 percent of the instructions of a SEND.
 -- docs/internals/measurements.md lists the variants that were tried. Each further statement here costs about a tenth of
 -- a bare INSERT; so does a pinned search_path, which is why every name and operator is qualified instead. The insert
--- with its trigger costs 1 microsecond more than a function that is SECURITY DEFINER, a ticket of base/roles.sql 5.
+-- with its trigger costs 1 microsecond more than a function that is SECURITY DEFINER.
 --
 -- Sequential scans are off, as in every statement that finds conversations: a session that planned this while there
 -- were few would go on reading all of them, until they are analyzed.
