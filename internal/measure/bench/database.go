@@ -25,6 +25,8 @@ type cluster struct {
 	admin  *pgx.Conn
 	prefix string
 	made   int
+	// furnished has the broker, once it was asked for.
+	furnished database
 }
 
 // database is one database of ours.

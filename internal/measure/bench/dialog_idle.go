@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// idleReaders is how many wait at once, and idleSettle how long before that is measured: a reader wakes the more seldom the longer
-	// nothing has come.
+	// idleReaders is how many wait at once, and idleSettle how long before that is measured, or ten times as long as it is measured: a
+	// reader wakes the more seldom the longer nothing has come.
 	idleReaders = 10
 	idleSettle  = 6 * time.Second
 )
@@ -67,7 +67,7 @@ func (b *bench) waitIdly(ctx context.Context, d database, readers int) (cost flo
 			}
 		}
 	}()
-	if !waitUntil(ctx, time.Now().Add(idleSettle)) {
+	if !waitUntil(ctx, time.Now().Add(min(idleSettle, 10*b.Duration))) {
 		return 0, context.Cause(ctx)
 	}
 	before, err := processorTimeOf(conns)

@@ -78,6 +78,8 @@ func (c LatencyConfig) Check() error {
 // A latencySystem is one way from a sender's commit to work that has begun.
 type latencySystem struct {
 	name, short string
+	// isOnBroker is whether its database has the broker before it is prepared.
+	isOnBroker bool
 	// prepare furnishes a new database, on a connection to it.
 	prepare func(ctx context.Context, conn *pgx.Conn, c LatencyConfig) error
 	// work starts the readers; each message's work begins with the statement of begunStatement. The function

@@ -18,11 +18,12 @@ const systemActivation = "parley_activation"
 // activationSystem is a procedure that the daemon's engine starts while messages wait.
 func activationSystem() latencySystem {
 	return latencySystem{
-		name:    systemActivation,
-		short:   "SEND, to the first statement over the message of an activation procedure that the daemon's engine runs",
-		prepare: prepareActivation,
-		work:    activate,
-		sender:  messageSender,
+		name:       systemActivation,
+		short:      "SEND, to the first statement over the message of an activation procedure that the daemon's engine runs",
+		isOnBroker: true,
+		prepare:    prepareActivation,
+		work:       activate,
+		sender:     messageSender,
 	}
 }
 

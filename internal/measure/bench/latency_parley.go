@@ -25,11 +25,12 @@ const (
 // consumerSystem is a Consumer of the Go package, which listens.
 func consumerSystem() latencySystem {
 	return latencySystem{
-		name:    systemConsumer,
-		short:   "SEND, to the first statement of the handler of a Consumer of the Go package",
-		prepare: prepareQueue,
-		work:    consume(1),
-		sender:  messageSender,
+		name:       systemConsumer,
+		short:      "SEND, to the first statement of the handler of a Consumer of the Go package",
+		prepare:    prepareQueue,
+		isOnBroker: true,
+		work:       consume(1),
+		sender:     messageSender,
 	}
 }
 
@@ -42,9 +43,6 @@ func groupsSystem() latencySystem {
 }
 
 func prepareQueue(ctx context.Context, conn *pgx.Conn, c LatencyConfig) error {
-	if err := furnishBroker(ctx, conn); err != nil {
-		return err
-	}
 	// Dialogs that are in use already: the first message of each has been sent and received.
 	return new(stage{dialogs: map[string][]parley.UUID{}}).addQueue(ctx, conn, latencyQueue, c.Conversations)
 }

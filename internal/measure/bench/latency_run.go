@@ -15,13 +15,27 @@ const workTimeout = time.Minute
 
 // measureOnce runs one system in a database of its own.
 func measureOnce(ctx context.Context, cluster *cluster, system latencySystem, config LatencyConfig) (LatencyRound, error) {
-	d, err := cluster.create(ctx, database{})
+	template, err := database{}, error(nil)
+	if system.isOnBroker {
+		template, err = cluster.furnish(ctx)
+	}
+	if err != nil {
+		return LatencyRound{}, err
+	}
+	d, err := cluster.create(ctx, template)
 	if err != nil {
 		return LatencyRound{}, err
 	}
 	err = d.withConnection(ctx, func(conn *pgx.Conn) error {
-		if _, err := conn.Exec(ctx, ours); err != nil {
-			return fmt.Errorf("install the benchmark's own functions: %w", err)
+		switch {
+		case !system.isOnBroker:
+			if err := furnishOurs(ctx, conn); err != nil {
+				return err
+			}
+		default:
+			if _, err := conn.Exec(ctx, "select parley.new_broker()"); err != nil {
+				return fmt.Errorf("name the broker of a copy: %w", err)
+			}
 		}
 		return system.prepare(ctx, conn, config)
 	})

@@ -34,16 +34,35 @@ func (b *bench) stage(ctx context.Context, name string, build builder) (stage, e
 		return built, nil
 	}
 	b.progress("preparing: %s", name)
-	d, err := b.cluster.create(ctx, database{})
+	furnished, err := b.cluster.furnish(ctx)
 	if err != nil {
 		return stage{}, err
 	}
-	s := stage{database: d, dialogs: map[string][]parley.UUID{}}
+	s := stage{dialogs: map[string][]parley.UUID{}}
+	s.database, err = b.cluster.prepare(ctx, furnished, func(ctx context.Context, conn *pgx.Conn) error { return build(ctx, conn, &s) })
+	if err != nil {
+		return stage{}, err
+	}
+	b.stages[name] = s
+	return s, nil
+}
+
+// furnish gives a database with the broker, of which others are copies: a copy takes less time than installing.
+func (c *cluster) furnish(ctx context.Context) (d database, err error) {
+	if c.furnished.name == "" {
+		c.furnished, err = c.prepare(ctx, database{}, furnish)
+	}
+	return c.furnished, err
+}
+
+// prepare makes a database, as a copy of another where that is named, and fills it.
+func (c *cluster) prepare(ctx context.Context, template database, fill func(context.Context, *pgx.Conn) error) (database, error) {
+	d, err := c.create(ctx, template)
+	if err != nil {
+		return database{}, err
+	}
 	err = d.withConnection(ctx, func(conn *pgx.Conn) error {
-		if err := furnish(ctx, conn); err != nil {
-			return err
-		}
-		if err := build(ctx, conn, &s); err != nil {
+		if err := fill(ctx, conn); err != nil {
 			return err
 		}
 		// The work that autovacuum would do sooner or later, done now: so all copies begin alike.
@@ -51,32 +70,30 @@ func (b *bench) stage(ctx context.Context, name string, build builder) (stage, e
 		return err
 	})
 	if err != nil {
-		return stage{}, fmt.Errorf("prepare the database: %w", err)
+		return database{}, fmt.Errorf("prepare the database: %w", err)
 	}
-	b.stages[name] = s
-	return s, nil
+	return d, nil
 }
 
-// furnish installs the broker and what we keep beside it.
+// furnish installs the broker, with our message type and contract, and what we keep beside it.
 func furnish(ctx context.Context, conn *pgx.Conn) error {
-	if err := furnishBroker(ctx, conn); err != nil {
+	if err := schema.Install(ctx, conn); err != nil {
 		return err
 	}
-	if _, err := conn.Exec(ctx, ours); err != nil {
-		return fmt.Errorf("install the benchmark's own functions: %w", err)
-	}
-	return nil
-}
-
-// furnishBroker installs the broker, with our message type and contract.
-func furnishBroker(ctx context.Context, conn *pgx.Conn) error {
-	if err := schema.Install(ctx, conn); err != nil {
+	if err := furnishOurs(ctx, conn); err != nil {
 		return err
 	}
 	_, err := conn.Exec(ctx, `
 		select parley.create_message_type('`+messageType+`', 'NONE');
 		select parley.create_contract('`+messageType+`', array['`+messageType+`'])`)
 	return err
+}
+
+func furnishOurs(ctx context.Context, conn *pgx.Conn) error {
+	if _, err := conn.Exec(ctx, ours); err != nil {
+		return fmt.Errorf("install the benchmark's own functions: %w", err)
+	}
+	return nil
 }
 
 // initiator is the name of the queue and the service that send to a queue.
