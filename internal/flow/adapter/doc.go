@@ -34,6 +34,8 @@ type Kind struct {
 	Answers map[Direction]bool
 	// Check gives what is wrong with an address and settings, without opening anything.
 	Check func(direction Direction, address string, settings json.RawMessage, secrets []string) []Problem
+	// Listens gives where a location listens; nil where it does not, or where the address is wrong. Adapters that only ask have no Listens.
+	Listens func(address string) *Listening
 	// NewReceiver makes a receiver; nil where messages do not come that way.
 	NewReceiver func(e Endpoint) (Receiver, error)
 	// NewSender makes a sender; nil where messages do not go that way.
@@ -45,6 +47,8 @@ type Problem struct {
 	Path    []string // of the setting, from the location or port: settings, poll_interval
 	Message string   // what is wrong
 	Remedy  string   // what to do about it
+	// Other is the path of another definition with which this one does not go, from its kind on.
+	Other []string
 }
 
 // Endpoint is a location or a port as an adapter sees it.

@@ -37,3 +37,37 @@ func TestDefinitionsAreCheckedByTheirAdapters(t *testing.T) {
 		}
 	}
 }
+
+func TestLocationsOfAHostListenApart(t *testing.T) {
+	t.Parallel()
+	location := func(host, adapter, address string) string {
+		return `{"host": "` + host + `", "adapter": "` + adapter + `", "address": "` + address + `", "settings": {"authentication": "none"}}`
+	}
+	for _, c := range []struct{ first, second, want string }{
+		{location("H", "HTTP", "http://127.0.0.1:80/a"), location("H", "HTTP", "http://127.0.0.1/a"), "the path /a of 127.0.0.1:80"},
+		{location("H", "HTTP", "http://127.0.0.1:80/a"), location("H", "HTTP", "http://127.0.0.1:80/b"), ""},
+		{location("H", "HTTP", "http://127.0.0.1:80/a"), location("G", "HTTP", "http://127.0.0.1:80/a"), ""},
+		{location("H", "HTTP", "http://127.0.0.1:80/a"), location("H", "HTTP", "http://127.0.0.1:81/a"), ""},
+		{location("H", "HTTP", "http://127.0.0.1:80/a"), location("H", "TCP", ":80"), "the address :80"},
+		{location("H", "HTTP", "http://127.0.0.1:80/a"), location("H", "HTTP", "http://0.0.0.0:80/b"), "the address 0.0.0.0:80"},
+		{location("H", "HTTP", "http://localhost:443/a"), location("H", "HTTP", "https://LOCALHOST:443/b"), "the address LOCALHOST:443"},
+		{location("H", "TCP", "127.0.0.1:80"), location("H", "TCP", "127.0.0.1:80"), "the address 127.0.0.1:80"},
+		{location("H", "TCP", "127.0.0.1:80"), strings.Replace(location("H", "TCP", "127.0.0.1:80"), "{", `{"enabled": false, `, 1), ""},
+		{location("H", "TCP", "127.0.0.1:0"), location("H", "TCP", "127.0.0.1:0"), ""},
+		{location("H", "TCP", "10.0.0.1:80"), location("H", "TCP", "10.0.0.2:80"), ""},
+	} {
+		found, err := adapters.All().Check([]byte(`{"receive location": {"First": ` + c.first + `, "Second": ` + c.second + `}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, p := range found {
+			if len(p.Other) > 0 {
+				got = strings.TrimPrefix(p.Message, "it listens at ")
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s and %s: %q, want %q", c.first, c.second, got, c.want)
+		}
+	}
+}

@@ -13,6 +13,7 @@ import (
 
 // endpoint is a location or a port in definitions.
 type endpoint struct {
+	Host     string            `json:"host"`
 	Adapter  string            `json:"adapter"`
 	Address  string            `json:"address"`
 	Settings json.RawMessage   `json:"settings"`
@@ -62,8 +63,42 @@ func (r Registry) Check(definitions json.RawMessage) ([]adapter.Problem, error) 
 				problems = append(problems, p)
 			}
 		}
+		if of.direction == adapter.Receive {
+			problems = append(problems, r.checkListening(endpoints)...)
+		}
 	}
 	return problems, nil
+}
+
+// checkListening gives what two locations of one host would listen at. Hosts may be served on machines of their own.
+func (r Registry) checkListening(locations map[string]endpoint) []adapter.Problem {
+	listening := map[string]*adapter.Listening{}
+	var problems []adapter.Problem
+	for _, name := range slices.Sorted(maps.Keys(locations)) {
+		location := locations[name]
+		kind, known := r.Find(location.Adapter)
+		if !known || kind.Listens == nil || location.isIdle() {
+			continue
+		}
+		own := kind.Listens(location.Address)
+		if own == nil {
+			continue
+		}
+		for _, other := range slices.Sorted(maps.Keys(listening)) {
+			if locations[other].Host != location.Host {
+				continue
+			}
+			if taken := own.Conflict(*listening[other]); taken != "" {
+				problems = append(problems, adapter.Problem{
+					Path: []string{"receive location", name, "address"}, Other: []string{"receive location", other, "address"},
+					Message: "it listens at " + taken, Remedy: "Give one of the two another path or port, or disable it.",
+				})
+				break
+			}
+		}
+		listening[name] = own
+	}
+	return problems
 }
 
 func (r Registry) check(direction adapter.Direction, e endpoint) []adapter.Problem {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -13,7 +14,20 @@ import (
 const variablesSection = "variables"
 
 // A Document is what files define, merged: {kind: {name: settings}}.
-type Document struct{ root *value }
+type Document struct {
+	root     *value
+	isPart   bool
+	unusable []Place // of values that are not known
+}
+
+// IsPart is whether there is something that could not be read: a name that the document has not may be defined there.
+func (d *Document) IsPart() bool { return d.isPart }
+
+// IsUnusable reports whether a path leads to a value that could not be read, such as one with a variable that has no value.
+func (d *Document) IsUnusable(path []string) bool {
+	v := d.root.at(path)
+	return v != nil && slices.Contains(d.unusable, v.place)
+}
 
 // JSON gives the document as parley_flow.apply takes it.
 func (d *Document) JSON() (json.RawMessage, error) {
@@ -50,13 +64,19 @@ type Settings struct {
 	Set         map[string]string // variables of the command line, which come before all others
 }
 
-// Read reads files of definitions and merges them. Its error is [Faults]: everything that is wrong.
+// Read reads files of definitions and merges them. Its error is [Faults]: everything that is wrong. The document is there with an error
+// too: it has what could be read.
 func Read(sources []Source, settings Settings) (*Document, error) {
 	faults := &faultList{}
 	root := &value{kind: isObject}
 	known := variables{values: map[string]*value{}, isUsed: map[string]bool{}}
+	isPart := false
 	for _, source := range sources {
-		for _, document := range source.read(faults) {
+		before := len(faults.faults)
+		documents := source.read(faults)
+		isPart = isPart || len(faults.faults) > before
+		for _, document := range documents {
+			isPart = isPart || document.kind != isObject && document.kind != isNull
 			merge(root, document, &known, faults)
 		}
 	}
@@ -72,12 +92,17 @@ func Read(sources []Source, settings Settings) (*Document, error) {
 		known.set(name, text, faults)
 		names = append(names, name)
 	}
+	read := len(faults.faults)
 	known.put(root, faults)
+	document := &Document{root: root, isPart: isPart}
+	for _, f := range faults.faults[read:] {
+		document.unusable = append(document.unusable, f.Place)
+	}
 	known.requireUsed(names, faults)
 	if len(faults.faults) > 0 {
-		return nil, faults.faults.Sorted()
+		return document, faults.faults.Sorted()
 	}
-	return &Document{root}, nil
+	return document, nil
 }
 
 // merge adds the objects of a document to those that are there.

@@ -46,7 +46,7 @@ func WriteEachWith(exported json.RawMessage, variables map[string]any) ([]File, 
 	if err != nil {
 		return nil, err
 	}
-	files := (&Document{document}).takeFiles()
+	files := (&Document{root: document}).takeFiles()
 	for _, kind := range document.members {
 		written, err := writeYAML(&value{kind: isObject, members: []member{kind}}, variables)
 		if err != nil {

@@ -32,6 +32,11 @@ type NamedFile struct {
 // IsMap reports whether the file is that of a map.
 func (f NamedFile) IsMap() bool { return f.Kind == mapKind }
 
+// Path leads to the setting that names the file.
+func (f NamedFile) Path() []string {
+	return []string{f.Kind, f.Name, map[string]string{messageTypeKind: schemaSetting, mapKind: programSetting}[f.Kind]}
+}
+
 // Folder is the folder of the file of definitions, from which the name of the file counts.
 func (f NamedFile) Folder() string { return filepath.Dir(f.Place.File) }
 

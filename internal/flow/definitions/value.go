@@ -99,6 +99,26 @@ func (v *value) marshalMembers() ([]byte, error) {
 	return append(written, '}'), nil
 }
 
+// at gives what a path leads to; nil where that is not there.
+func (v *value) at(path []string) *value {
+	for _, step := range path {
+		if v.kind == isList {
+			n, err := strconv.Atoi(step)
+			if err != nil || n < 0 || n >= len(v.items) {
+				return nil
+			}
+			v = v.items[n]
+			continue
+		}
+		m := v.member(step)
+		if m == nil {
+			return nil
+		}
+		v = m.value
+	}
+	return v
+}
+
 // locate gives the place of what a path leads to, or of the last thing on the way that is there.
 func (v *value) locate(path []string) Place {
 	place := v.place

@@ -15,6 +15,7 @@ type Problem struct {
 	Remedy       string
 	File         string
 	Line, Column int
+	Other        []string // the path of another definition with which this one does not go
 }
 
 func (p Problem) String() string {

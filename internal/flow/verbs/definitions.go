@@ -61,36 +61,47 @@ func (a *application) addVariables(cmd *cobra.Command) {
 	flags.StringArrayVar(&a.set, "set", nil, "give a variable a value, as NAME=VALUE; may be given several times")
 }
 
-func (a *application) read(args []string) (*definitions.Document, error) {
+// read reads the files. Faults in them are no error: the document has what could be read, and the rest of it is checked too.
+func (a *application) read(args []string) (*definitions.Document, definitions.Faults, error) {
 	settings := definitions.Settings{Set: map[string]string{}}
 	for _, set := range a.set {
 		name, text, isSet := strings.Cut(set, "=")
 		if !isSet {
-			return nil, verb.Usagef("--set %q: give NAME=VALUE", set)
+			return nil, nil, verb.Usagef("--set %q: give NAME=VALUE", set)
 		}
 		settings.Set[name] = text
 	}
 	if strings.ContainsAny(a.environment, `/\`) {
-		return nil, verb.Usagef("--environment %q: give the name of a file in environments, without .yaml", a.environment)
+		return nil, nil, verb.Usagef("--environment %q: give the name of a file in environments, without .yaml", a.environment)
 	}
 	sources, err := definitions.Find(args, a.env.Stdin)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if a.environment != "" {
 		if settings.Environment, err = definitions.FindEnvironment(args, a.environment); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	document, err := definitions.Read(sources, settings)
-	if err != nil {
-		return nil, err
+	faults, are := errors.AsType[definitions.Faults](err)
+	if err != nil && !are {
+		return nil, nil, err
 	}
-	return document, carryFiles(document)
+	return document, append(faults, carryFiles(document)...), nil
+}
+
+// readWhole reads files that must have no faults.
+func (a *application) readWhole(args []string) (*definitions.Document, error) {
+	document, faults, err := a.read(args)
+	if err == nil && len(faults) > 0 {
+		err = faults.Sorted()
+	}
+	return document, err
 }
 
 func (a *application) run(ctx context.Context, out io.Writer, args []string) error {
-	document, err := a.read(args)
+	document, faults, err := a.read(args)
 	if err != nil {
 		return err
 	}
@@ -102,13 +113,10 @@ func (a *application) run(ctx context.Context, out io.Writer, args []string) err
 		a.maps = mapping.NewPool(mapping.PoolConfig{})
 		defer a.maps.Close()
 	}
-	return a.env.WithConnection(ctx, func(conn *pgx.Conn) error {
-		found, err := flowstore.Check(ctx, conn, written, a.prune)
-		if err != nil {
+	err = a.env.WithConnection(ctx, func(conn *pgx.Conn) error {
+		var err error
+		if faults, err = a.check(ctx, conn, document, written, faults); err != nil || len(faults) > 0 {
 			return err
-		}
-		if len(found) > 0 {
-			return placed(document, found)
 		}
 		changes, err := a.apply(ctx, conn, document, written)
 		if err != nil {
@@ -119,10 +127,14 @@ func (a *application) run(ctx context.Context, out io.Writer, args []string) err
 		}
 		return writeChanges(out, changes)
 	})
+	if len(faults) > 0 { // also where the database could not be asked
+		return faults.Sorted()
+	}
+	return err
 }
 
 // placed gives faults that the database found their places in the files.
-func placed(document *definitions.Document, found []flowstore.Fault) error {
+func placed(document *definitions.Document, found []flowstore.Fault) definitions.Faults {
 	faults := definitions.Faults{}
 	for _, f := range found {
 		fault := definitions.Fault{Place: document.Locate(f.Path), Path: f.Path, Message: f.Message, Remedy: f.Remedy}
@@ -131,7 +143,7 @@ func placed(document *definitions.Document, found []flowstore.Fault) error {
 		}
 		faults = append(faults, fault)
 	}
-	return faults.Sorted()
+	return faults
 }
 
 // reportFaults prints all that is wrong with definitions; for programs a line of JSON each.

@@ -14,7 +14,7 @@ import (
 
 // orchestrated gives an orchestration of files of definitions, and the whole of these.
 func (a *application) orchestrated(args []string, name string) (*process.Program, json.RawMessage, error) {
-	document, err := a.read(args)
+	document, err := a.readWhole(args)
 	if err != nil {
 		return nil, nil, err
 	}

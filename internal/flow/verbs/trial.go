@@ -40,7 +40,7 @@ func (t *trial) compiled() (*pipeline.Receive, *pipeline.Types, error) {
 	if (t.pipeline == "") == (t.location == "") {
 		return nil, nil, verb.Usagef("give --pipeline or --location, of the definitions")
 	}
-	document, err := t.read([]string{t.definitions})
+	document, err := t.readWhole([]string{t.definitions})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -63,7 +63,7 @@ end
 $$;
 
 comment on function parley_flow._p_check_shape(jsonb) is
-'Gives what keeps a document from being read: while there is any of it nothing else is checked.';
+'Gives what keeps a document, or a kind or object in it, from being read, and names that may not be given.';
 
 create function parley_flow._p_check_settings(kind text, name text, settings jsonb) returns setof parley_flow.fault
 language plpgsql stable

@@ -182,22 +182,35 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_fault parley_flow.fault;
+  v_readable jsonb := definitions;
+  v_is_part boolean := false;
+  v_prune boolean := prune;
   v_scene parley_flow._p_scene;
 begin
-  return query select f.* from parley_flow._p_check_shape(definitions) as f;
-  if found then
-    return;
-  end if;
-  v_scene := parley_flow._p_scene_after(definitions, prune);
-  -- Objects that are not given are checked too: they may name one that goes, or that changes.
+  for v_fault in select f.* from parley_flow._p_check_shape(definitions) as f loop
+    return next v_fault;
+    if v_fault.path = '{}' then
+      return;
+    end if;
+    if v_fault.situation <> 'name' then
+      v_readable := v_readable #- v_fault.path;
+      v_is_part := true;
+      v_prune := false;
+    end if;
+  end loop;
+  v_scene := parley_flow._p_scene_after(v_readable, v_prune);
+  -- Objects that are not given are checked too: they may name one that goes, or that changes. What is named may be in
+  -- the part that cannot be read.
   return query
   select f.*
-  from parley_flow._p_names_after(definitions, prune) as a
+  from parley_flow._p_names_after(v_readable, v_prune) as a
   cross join lateral parley_flow._p_check_object(a.kind, a.name, a.settings, v_scene) as f
+  where not (v_is_part and f.situation in ('reference', 'property'))
   order by array_position(parley_flow._p_kinds(), a.kind), a.name;
 end
 $$;
 
 comment on function parley_flow._p_faults(jsonb, boolean) is
-'Gives everything that is wrong with definitions.
+'Gives everything that is wrong with definitions. A part that cannot be read hides only what names something in it.
 Arguments: definitions; prune, as parley_flow.apply.';

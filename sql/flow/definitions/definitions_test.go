@@ -48,7 +48,7 @@ func TestFaultsOfDefinitionsHaveTheirPlace(t *testing.T) {
 		`{"host": {"H": 7}}`:                                      "/host/H settings",
 		`{"host": {"H": {}}}`:                                     "/host/H missing",
 		`{"host": {"H": {"role": "no such"}}}`:                    "/host/H/role role",
-		`{"host": {" ": {"role": "x"}}}`:                          "/host/ name",
+		`{"host": {" ": {"role": "x"}}}`:                          "/host/  name, /host/ /role role",
 		port(`, "retries": 3`):                                    "/send port/X/retries setting",
 		port(`, "priority": 11`):                                  "/send port/X/priority value",
 		port(`, "priority": 1.5`):                                 "/send port/X/priority value",
@@ -60,10 +60,12 @@ func TestFaultsOfDefinitionsHaveTheirPlace(t *testing.T) {
 		port(`, "ordered": true, "order_key": "urn:p#No"`):        "/send port/X/order_key property",
 		port(`, "settings": {"user": "a", "Password": "geheim"}`): "/send port/X/settings/Password secret setting",
 		port(`, "settings": {"deep": [{"api_key": "geheim"}]}`):   "/send port/X/settings/deep/0/api_key secret setting",
-		port(`, "settings": {"headers": {"Proxy-Authorization": "geheim"}}`):                                                "/send port/X/settings/headers/Proxy-Authorization secret setting",
-		port(`, "settings": {"headers": {"cookie": "geheim"}}`):                                                             "/send port/X/settings/headers/cookie secret setting",
-		port(`, "secrets": {"password": "geheim"}`):                                                                         "/send port/X/secrets/password secret",
-		port(`, "filter": [[]]`):                                                                                            "/send port/X/filter/0 group",
+		port(`, "settings": {"headers": {"Proxy-Authorization": "geheim"}}`): "/send port/X/settings/headers/Proxy-Authorization secret setting",
+		port(`, "settings": {"headers": {"cookie": "geheim"}}`):              "/send port/X/settings/headers/cookie secret setting",
+		port(`, "secrets": {"password": "geheim"}`):                          "/send port/X/secrets/password secret",
+		`{"hosts": {}, "host": [], "receive port": {"X": 1, "Y": {}}, "send port": {"X": {"application": "Orders", "host": "New", "adapter": "TCP",
+			"address": 7}}}`: "/host objects, /hosts kind, /receive port/X settings, /receive port/Y missing, /send port/X/address value",
+		port(`, "filter": [[]]`): "/send port/X/filter/0 group",
 		port(`, "filter": [[{"property": "urn:p#No", "operator": "exists"}]]`):                                              "/send port/X/filter/0/0/property property",
 		port(`, "filter": [[{"property": "urn:p#Po", "operator": "like", "value": 1}]]`):                                    "/send port/X/filter/0/0/operator operator",
 		port(`, "filter": [[{"property": "urn:p#Amount", "operator": ">", "value": "much"}]]`):                              "/send port/X/filter/0/0/value operand",
@@ -83,7 +85,7 @@ func TestFaultsOfDefinitionsHaveTheirPlace(t *testing.T) {
 	} {
 		got := sqltest.Value[*string](f.Session, `
 			select string_agg(parley_flow._p_pointer(path) || ' ' || situation, ', ') from parley_flow.check_definitions($1::jsonb)`, document)
-		if got == nil || strings.ReplaceAll(*got, "/host/  name", "/host/ name") != want && !strings.HasPrefix(*got, want) {
+		if got == nil || *got != want && !strings.HasPrefix(*got, want) {
 			t.Errorf("%s: got faults %v, want %s", document, deref(got), want)
 		}
 		refusal := f.RefusesFlow(3, "select parley_flow.apply($1::jsonb)", document)

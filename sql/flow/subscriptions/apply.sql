@@ -201,16 +201,16 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   return query select f.* from parley_flow._p_faults(definitions, prune) as f;
-  if found then
-    return;
-  end if;
   return query
   select f.*
-  from jsonb_each(coalesce(definitions -> 'send port', '{}')) as o
+  from jsonb_each(
+    case when jsonb_typeof(definitions -> 'send port') = 'object' then definitions -> 'send port' else '{}' end
+  ) as o
   cross join lateral parley_flow._p_waiting_faults(
-    'send port', o.key, coalesce(nullif(o.value, 'null'), '{}'), false
-  ) as f;
-  if prune then
+    'send port', o.key, case when jsonb_typeof(o.value) = 'object' then o.value else '{}' end, false
+  ) as f
+  where jsonb_typeof(o.value) in ('object', 'null');
+  if prune and jsonb_typeof(definitions) = 'object' then
     return query
     select f.path, f.situation, f.message, f.cause, f.remedy
     from parley_flow._p_definition as d

@@ -15,6 +15,7 @@ var Kind = adapter.Kind{
 		adapter.Send:    "`key_prefix` and number of the message, in the frame",
 	},
 	Check:       check,
+	Listens:     func(address string) *adapter.Listening { return &adapter.Listening{Address: address, Protocol: "tcp"} },
 	NewReceiver: newReceiver,
 	NewSender:   newSender,
 }

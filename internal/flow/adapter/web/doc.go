@@ -46,6 +46,13 @@ func New() adapter.Kind {
 			return append(problems, adapter.OnlySecrets(secrets, secretToken, secretPassword, secretKey, secretCertificate, secretKeyOfTLS,
 				secretAuthorities)...)
 		},
+		Listens: func(address string) *adapter.Listening {
+			u, err := parseAddress(address)
+			if err != nil {
+				return nil
+			}
+			return &adapter.Listening{Address: hostPort(u), Protocol: u.Scheme, Path: u.Path}
+		},
 		NewReceiver: func(e adapter.Endpoint) (adapter.Receiver, error) { return newLocation(e, shared) },
 		NewSender:   func(e adapter.Endpoint) (adapter.Sender, error) { return newSender(e) },
 	}
