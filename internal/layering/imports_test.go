@@ -10,7 +10,7 @@ import (
 
 // openToTests are the packages that every test may import.
 var openToTests = []string{
-	"parley", "schema", "operate", "parleytest", "internal/fixture", "internal/sqltest", "internal/logtest",
+	"parley", "flow", "schema", "operate", "parleytest", "internal/fixture", "internal/sqltest", "internal/logtest",
 	"internal/mail/mailtest", "internal/postgres/postgrestest",
 }
 

@@ -16,7 +16,7 @@ var (
 )
 
 // Packages that speak to the schema by statements, beside those of internal/store and the examples.
-var speaksToTheSchema = []string{"parley", "schema", "operate", "internal/pgdb", "internal/trusted", "internal/fixture", "internal/sqltest"}
+var speaksToTheSchema = []string{"parley", "flow", "schema", "operate", "internal/pgdb", "internal/trusted", "internal/fixture", "internal/sqltest"}
 
 // Packages that name private functions or tables of the schema. The list may only become shorter.
 var namesPrivately = []string{

@@ -65,6 +65,7 @@ from (values
   (10, 'message type', 'the message type is malformed', '%1$s',
     'Give a text of 1 to 1000 bytes, such as namespace#Root.'),
   (10, 'key', 'the key is malformed', '%1$s', 'Give a text of 1 to 1000 bytes, or none.'),
+  (10, 'key of many', 'an idempotency key is given with %1$s messages', null, 'Publish each by itself, under its key.'),
   (10, 'choice', '%1$s is "%2$s"', null, 'It is one of %3$s.'),
   (10, 'filter', '%1$s is no filter', null,
     'Give an object of conditions, such as {"send_port": "ERP", "older": "1 hour"}; {} is every suspended message.'),

@@ -200,8 +200,8 @@ begin
     end if;
   end loop;
   v_scene := parley_flow._p_scene_after(v_readable, v_prune);
-  -- Objects that are not given are checked too: they may name one that goes, or that changes. What is named may be in
-  -- the part that cannot be read.
+  -- Objects that are not given are checked too: they may name one that goes, or that changes. The part that cannot be
+  -- read may have the object that a reference names.
   return query
   select f.*
   from parley_flow._p_names_after(v_readable, v_prune) as a

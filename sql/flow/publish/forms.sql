@@ -28,11 +28,11 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  return (parley_flow._p_publish(
+  return ((parley_flow._p_publish(
     parley.caller_role(caller), array[convert_to(body, 'UTF8')], array[coalesce(properties, '{}')],
     case when message_type is not null then array[message_type] end, receive_port,
     case when written is not null then array[written] end, idempotency_key
-  ))[1];
+  )).ids)[1];
 end
 $$;
 
@@ -54,11 +54,11 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  return (parley_flow._p_publish(
+  return ((parley_flow._p_publish(
     parley.caller_role(caller), array[body], array[coalesce(properties, '{}')],
     case when message_type is not null then array[message_type] end, receive_port,
     case when written is not null then array[written] end, idempotency_key
-  ))[1];
+  )).ids)[1];
 end
 $$;
 
@@ -74,11 +74,11 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  return (parley_flow._p_publish(
+  return ((parley_flow._p_publish(
     parley.caller_role(caller), array[convert_to(body::text, 'UTF8')], array[coalesce(properties, '{}')],
     case when message_type is not null then array[message_type] end, receive_port,
     case when written is not null then array[written] end, idempotency_key
-  ))[1];
+  )).ids)[1];
 end
 $$;
 
@@ -96,11 +96,11 @@ as $$
 declare
   v_type constant text := coalesce(message_type, parley_flow._p_type_of_xml(body));
 begin
-  return (parley_flow._p_publish(
+  return ((parley_flow._p_publish(
     parley.caller_role(caller), array[convert_to(xmlserialize(content body as text), 'UTF8')],
     array[coalesce(properties, '{}')], case when v_type is not null then array[v_type] end, receive_port,
     case when written is not null then array[written] end, idempotency_key
-  ))[1];
+  )).ids)[1];
 end
 $$;
 
@@ -121,9 +121,9 @@ begin
     found := parley_flow._p_publisher_of(parley.caller_role(caller), receive_port) is not null;
     return '{}'::bigint[];
   end if;
-  return parley_flow._p_publish(
+  return (parley_flow._p_publish(
     parley.caller_role(caller), bodies, properties, message_types, receive_port, written, null
-  );
+  )).ids;
 end
 $$;
 
@@ -132,3 +132,36 @@ comment on function parley_flow.publish_many(bytea[], jsonb[], text[], text, jso
 parley_flow.publish.
 Arguments: bodies; properties, message_types and written, null or one for each; receive_port, of all.
 Errors: as parley_flow.publish of a text, PF010 also when arrays differ in length.';
+
+create function parley_flow.publish_each(
+  bodies bytea[], properties jsonb[] default null, message_types text[] default null, receive_port text default null,
+  written jsonb[] default null, idempotency_key text default null, caller parley.caller default parley.current_caller()
+) returns table (n integer, message_id bigint, outcome text)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_published record;
+begin
+  if cardinality(bodies) = 0 then
+    found := parley_flow._p_publisher_of(parley.caller_role(caller), receive_port) is not null;
+    return;
+  elsif idempotency_key is not null and cardinality(bodies) > 1 then
+    found := parley_flow._p_raise('key of many', cardinality(bodies)::text);
+  end if;
+  v_published := parley_flow._p_publish(
+    parley.caller_role(caller), bodies, properties, message_types, receive_port, written, idempotency_key
+  );
+  return query
+  select p.n::integer, p.message_id, p.outcome
+  from unnest(v_published.ids, v_published.outcomes) with ordinality as p (message_id, outcome, n)
+  order by p.n;
+end
+$$;
+
+comment on function parley_flow.publish_each(bytea[], jsonb[], text[], text, jsonb[], text, parley.caller) is
+'Publishes messages in one statement, and gives the number and the outcome of each, in order: PUBLISHED, somebody gets
+it; SUSPENDED, nobody did, and it waits for an operator; FAILED_ROUTED, nobody did, and it was routed as a failed
+message; REPEATED, the key was used before, and the number is that of the first message.
+Arguments: as parley_flow.publish_many; idempotency_key, of a single message, as parley_flow.publish.
+Errors: as parley_flow.publish_many; PF010 also for a key with several messages.';

@@ -118,14 +118,13 @@ Errors: PF010, PF011 with another body.';
 
 create function parley_flow._p_publish(
   caller oid, bodies bytea[], properties jsonb[], message_types text[], receive_port text, written jsonb[],
-  idempotency_key text
-) returns bigint[]
+  idempotency_key text, out ids bigint[], out outcomes text[]
+)
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_publisher parley_flow._p_publisher := parley_flow._p_publisher_of(caller, receive_port);
-  v_ids bigint[];
   v_first bigint;
 begin
   if bodies is null or array_position(bodies, null) is not null then
@@ -137,24 +136,27 @@ begin
   perform parley_flow._p_require_type(t.message_type)
   from (select distinct u.message_type from unnest(message_types) as u (message_type)) as t;
   found := parley_flow._p_count_against_quota(v_publisher.role, v_publisher.number, bodies);
-  v_ids := parley_flow._p_new_ids(cardinality(bodies));
+  ids := parley_flow._p_new_ids(cardinality(bodies));
   if idempotency_key is not null then
-    v_first := parley_flow._p_first_under_key(v_publisher.number, idempotency_key, bodies[1], v_ids[1]);
+    v_first := parley_flow._p_first_under_key(v_publisher.number, idempotency_key, bodies[1], ids[1]);
     if v_first is not null then
-      return array[v_first];
+      ids := array[v_first];
+      outcomes := array['REPEATED'];
+      return;
     end if;
   end if;
-  perform parley_flow._p_publish_drafts(
-    parley_flow._p_make_drafts(v_ids, bodies, properties, written, message_types, v_publisher.common),
+  select array_agg(d.outcome order by d.n) into outcomes
+  from parley_flow._p_publish_drafts(
+    parley_flow._p_make_drafts(ids, bodies, properties, written, message_types, v_publisher.common),
     v_publisher.origin
-  );
-  perform parley_flow._p_count('', array['documents_received'], array[cardinality(v_ids)]);
-  return v_ids;
+  ) as d;
+  perform parley_flow._p_count('', array['documents_received'], array[cardinality(ids)]);
 end
 $$;
 
 comment on function parley_flow._p_publish(oid, bytea[], jsonb[], text[], text, jsonb[], text) is
-'Publishes messages for a role; gives their numbers, in order. An argument that is not given for any is null.
+'Publishes messages for a role; gives their numbers and outcomes, in order. An argument that is not given for any is
+null.
 Errors: those of parley_flow.publish.';
 
 create function parley_flow._p_require_lengths(
