@@ -222,7 +222,8 @@ var sections = []section{
 		intro: "See [the page on its message box](internals/flow.md). Each function asks for a right of its own; an error has a SQLSTATE of " +
 			"class `PF`, and `select * from parley_flow.errors` lists them.",
 		files: []string{
-			"flow/publish/forms.sql", "flow/publish/quotas.sql", "flow/base/grants.sql", "flow/definitions/settings.sql",
+			"flow/publish/forms.sql", "flow/requests/answer.sql", "flow/publish/quotas.sql", "flow/base/grants.sql",
+			"flow/definitions/settings.sql",
 			"flow/definitions/faults.sql", "flow/subscriptions/changes.sql", "flow/subscriptions/apply.sql", "flow/subscriptions/states.sql",
 			"flow/messages/failure_codes.sql", "flow/operations/suspended.sql", "flow/operations/content.sql",
 			"flow/operations/maintenance.sql", "flow/operations/findings.sql", "flow/operations/pressure.sql", "flow/operations/retentions.sql",

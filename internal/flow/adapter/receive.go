@@ -43,7 +43,8 @@ type Reply struct {
 	Result
 	// Answer is behind the pipeline of the response; nil: none has come.
 	Answer *Message
-	// Failure of the pipeline of the response, of an answer that has come.
+	// Refused says why the client gets no answer, though its time is not over: the pipeline of the response has refused it, or the message
+	// of the request was given up.
 	Refused error
 	// End says what became of the answer, where there is one: whether the client has got it. Call it once.
 	End func(isGiven bool)

@@ -74,6 +74,11 @@ func (in *intake) Request(ctx context.Context, input adapter.Input, gone <-chan 
 
 // respond puts an answer through the pipeline of the response.
 func (in *intake) respond(ctx context.Context, a *flowstore.Answer, reply *adapter.Reply) {
+	if a.Failure != "" {
+		reply.Refused = fmt.Errorf("nothing answers the request: %s", a.Failure)
+		in.host.requests.end(a.Request, flowstore.RequestExpired, "")
+		return
+	}
 	var m *adapter.Message
 	err := guarded(func() (err error) { m, err = in.host.outgoing(ctx, a.Claimed(), in.response, nil); return err })
 	if err != nil {

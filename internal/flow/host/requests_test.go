@@ -148,6 +148,13 @@ func TestRequestsAreAnsweredThroughTheBox(t *testing.T) {
 		t.Errorf("nobody gave %+v", got)
 	}
 	e.untilOver(1)
+	// A function that fails is no reason to wait for the time to be over.
+	e.Exec("create or replace function desk.answer(document text) returns json language plpgsql as $$ begin raise 'no'; end $$")
+	if got := ask(t.Context(), address, "function", "hello"); got.status != 502 {
+		t.Errorf("a function that fails gave %+v", got)
+	}
+	sqltest.Equal(e.Session, 1, `select parley_flow.terminate_suspended('{"code": "send.refused"}')`)
+	e.Exec("create or replace function desk.answer(document text) returns json language sql as $$ select json_build_object('said', document) $$")
 	var asking sync.WaitGroup
 	for i := range 200 {
 		asking.Go(func() {

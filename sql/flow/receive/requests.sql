@@ -78,7 +78,7 @@ begin
 
   joined as (
     update parley_flow._p_request as r
-    set nodes = array_remove(r.nodes, node) || node,
+    set nodes = array_remove(r.nodes, node) || node, failure = null,
       expires_at = greatest(r.expires_at, clock_timestamp() + v_timeout),
       due_at = greatest(r.due_at, clock_timestamp() + v_timeout + interval '30 seconds')
     from locked as l

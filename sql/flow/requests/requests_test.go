@@ -256,3 +256,40 @@ func TestInstancesWaitByProperties(t *testing.T) {
 	d.PublishFlow("other", `{"urn:p#Amount": 7}`)
 	sqltest.Equal(d.Session, 2, "select count(*)::integer from parley_flow._p_suspended")
 }
+
+// A request that its only port gives up fails at once; with another port that may answer it waits.
+func TestARequestThatIsGivenUpFails(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, "{}")
+	failure := func(request int64) string {
+		return sqltest.Value[string](d.Rx, `select coalesce(max(failure), '') from parley_flow._p_answers('Receive', 'one', array[$1::bigint])`, request)
+	}
+	giveUp := func() {
+		for _, m := range d.Tx.ClaimFlow("Send") {
+			d.Tx.Exec("select parley_flow._p_suspend('Send', $1, array[$2::bigint], 'send.refused', 'no')", m.Lease, m.Item)
+		}
+	}
+	id, _ := d.ask("one", "k")
+	giveUp()
+	if got := failure(id); got != "send.refused" {
+		t.Errorf("the failure is %q", got)
+	}
+	d.end("one", id, "EXPIRED")
+	// An operator resumes it, and the client repeats it.
+	sqltest.Equal(d.Session, 1, "select parley_flow.resume_suspended('{}')")
+	d.ask("one", "k")
+	if got := failure(id); got != "" {
+		t.Errorf("the failure of the repeat is %q", got)
+	}
+	d.clerk("yes")
+	if !strings.HasSuffix(d.answers("one"), "=yes") {
+		t.Errorf("the repeat has %q", d.answers("one"))
+	}
+	d.Exec(`select parley_flow.apply('{"send port": {"Other": {"application": "Orders", "host": "Send", "adapter": "FILE", "address": "/x",
+		"filter": [[{"property": "ReceivePortName", "operator": "=", "value": "Desk"}]]}}}')`)
+	id, _ = d.ask("one", "")
+	giveUp()
+	if got := failure(id); got != "" {
+		t.Errorf("with two ports the failure is %q", got)
+	}
+}

@@ -104,6 +104,7 @@ begin
   perform parley_flow._p_track_one('SUSPEND', host.name, coalesce(v_port, ''), item.subject, jsonb_build_object(
     'code', failure.code, 'error', left(failure.error, 1000)
   ));
+  perform parley_flow._p_fail_request_of(item.subject, failure.code);
   perform parley_flow._p_count(host.name, array['documents_suspended'], array[1]);
   return 'SUSPENDED';
 end

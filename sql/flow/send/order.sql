@@ -84,6 +84,7 @@ begin
     'code', failure.code, 'error', left(failure.error, 1000),
     'order_key', parley_flow._p_shown_key(port.name, held.order_key)
   ));
+  perform parley_flow._p_fail_request_of(behind[1].subject, failure.code);
   perform parley_flow._p_count(host.name, array['documents_suspended'], array[1]);
   return case when port.on_failure = 'stop' then 'STOPPED' else 'HELD' end;
 end

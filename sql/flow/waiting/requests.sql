@@ -24,6 +24,7 @@ create table parley_flow._p_request (
   expires_at timestamptz not null,
   keep interval,
   answer_id bigint,
+  failure text,
   was_given boolean not null default false,
   due_at timestamptz not null
 ) with (fillfactor = 70);
@@ -31,7 +32,8 @@ create table parley_flow._p_request (
 comment on table parley_flow._p_request is
 'Requests that wait for an answer, or have one. request_id: the first message of the request; token: what an answer
 carries; nodes: where clients wait; keep: for how long its answer stays for repeats, null: it has no idempotency key;
-was_given: a client got the answer; due_at: when maintenance sees to it.';
+failure: the code for which nothing answers it unless an operator helps; was_given: a client got the answer; due_at:
+when maintenance sees to it.';
 
 create index _p_request_due on parley_flow._p_request (due_at);
 
@@ -107,11 +109,46 @@ comment on function parley_flow._p_reach_request(bigint, text) is
 -1: suspend it, -2: drop it. A session that answers at the same time is waited for.
 Arguments: id, of the message; token.';
 
+create function parley_flow._p_fail_request_of(message_id bigint, code text) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_token text;
+  v_request parley_flow._p_request;
+begin
+  -- Where it had several deliveries another one may answer it.
+  select m.written ->> 'CorrelationToken' into v_token
+  from parley_flow._p_message as m
+  where m.message_id = $1 and m.deliveries <= 1;
+  if v_token is null then
+    return;
+  end if;
+  -- A session that is answering it now is not waited for: then it has not failed.
+  select * into v_request
+  from parley_flow._p_request as r
+  where r.token = parley_flow._p_token(v_token) and r.answer_id is null
+  for update skip locked;
+  if v_request.request_id is null then
+    return;
+  end if;
+  update parley_flow._p_request as r set failure = code where r.request_id = v_request.request_id;
+  perform parley_store.notify(parley_flow._p_answer_channel(n.node), v_request.request_id::text)
+  from unnest(v_request.nodes) as n (node);
+end
+$$;
+
+comment on function parley_flow._p_fail_request_of(bigint, text) is
+'Has the clients of a request told at once that its message was given up, unless another delivery may answer it. An
+answer may come all the same, when an operator has resumed the message.
+Arguments: message_id, of any message; code of the failure.';
+
 create function parley_flow._p_answers(
   host text, node text, requests bigint[] default null, caller parley.caller default parley.current_caller()
 ) returns table (
   request_id bigint, message_id bigint, interchange_id bigint, parent_id bigint, message_type text,
-  received_at timestamptz, size bigint, promoted jsonb, written jsonb, parts jsonb, content_id bigint, body bytea
+  received_at timestamptz, size bigint, promoted jsonb, written jsonb, parts jsonb, content_id bigint, body bytea,
+  failure text
 )
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
@@ -121,16 +158,18 @@ declare
 begin
   return query
   select r.request_id, m.message_id, coalesce(m.interchange_id, m.message_id), m.parent_id, m.message_type,
-    m.received_at, m.size, m.promoted, m.written, m.parts, m.content_id, m.body
+    m.received_at, m.size, m.promoted, m.written, m.parts, m.content_id, m.body,
+    case when r.answer_id is null then r.failure end
   from parley_flow._p_request as r
-  join parley_flow._p_message as m on m.message_id = r.answer_id
-  where r.host_id = v_host.host_id and $2 = any (r.nodes)
-    and ($3 is null or r.request_id = any ($3));
+  left join parley_flow._p_message as m on m.message_id = r.answer_id
+  where (m.message_id is not null or r.answer_id is null and r.failure is not null)
+    and r.host_id = v_host.host_id and $2 = any (r.nodes) and ($3 is null or r.request_id = any ($3));
 end
 $$;
 
 comment on function parley_flow._p_answers(text, text, bigint[], parley.caller) is
-'Gives the answers that have come to requests for which clients wait in a node of a host. Record with _p_end_requests
+'Gives the answers that have come to requests for which clients wait in a node of a host, and failures of those that
+nothing answers: message_id is null then. Record with _p_end_requests
 what became of them.
 Arguments: host; node; requests, null: all.
 Errors: PF001.';
