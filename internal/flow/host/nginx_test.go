@@ -23,7 +23,7 @@ func TestRequestsBehindNginx(t *testing.T) {
 	if err != nil {
 		t.Skip("curl is not installed")
 	}
-	e, address := newDesk(t, "1 minute")
+	e, address, _ := newDesk(t, "1 minute")
 	listen := freeAddress(t)
 	folder := t.TempDir()
 	config := filepath.Join(folder, "nginx.conf")

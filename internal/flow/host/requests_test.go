@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/parley-broker/parley/internal/flow/adapter"
 	"github.com/parley-broker/parley/internal/flow/adapters"
@@ -36,8 +37,9 @@ const desk = `{
 	}
 }`
 
-// newDesk gives a database with it, which two nodes serve: one takes requests in, the other one sends. It gives the address.
-func newDesk(t *testing.T, timeout string) (e *engine, address string) {
+// newDesk gives a database with it, which two nodes serve: one takes requests in, the other one sends.
+// It gives the address of the desk, and the first node.
+func newDesk(t *testing.T, timeout string) (e *engine, address string, front *node) {
 	t.Helper()
 	e = newEngine(t)
 	e.Exec(`create schema desk;
@@ -54,7 +56,7 @@ func newDesk(t *testing.T, timeout string) (e *engine, address string) {
 	t.Cleanup(clerk.Close)
 	listen := freeAddress(t)
 	e.apply(strings.NewReplacer("$receive", e.receive, "$send", e.send, "$listen", listen, "$clerk", clerk.URL, "$timeout", timeout).Replace(desk))
-	e.serve(ofDesk, func(c *host.Config) { c.Hosts, c.Node = []string{"Receive"}, "front" })
+	front = e.serve(ofDesk, func(c *host.Config) { c.Hosts, c.Node = []string{"Receive"}, "front" })
 	e.serve(ofDesk, func(c *host.Config) { c.Hosts, c.Node = []string{"Send"}, "back" })
 	address = "http://" + listen + "/desk"
 	parleytest.Until(t, "the desk is open", func() bool {
@@ -68,7 +70,7 @@ func newDesk(t *testing.T, timeout string) (e *engine, address string) {
 		}
 		return err == nil && answer.StatusCode == http.StatusMethodNotAllowed
 	})
-	return e, address
+	return e, address, front
 }
 
 func ofDesk(c *host.Config) {
@@ -127,7 +129,7 @@ func (e *engine) untilOver(suspended int) {
 // The node that holds a request gives its client what a function, a server or an application answers, on whichever node they are.
 func TestRequestsAreAnsweredThroughTheBox(t *testing.T) {
 	t.Parallel()
-	e, address := newDesk(t, "1 minute")
+	e, address, _ := newDesk(t, "1 minute")
 	got := ask(t.Context(), address, "function", "hello")
 	if got.err != nil || got.status != 200 || got.body != `{"said" : "hello"}` ||
 		got.header.Get("Content-Type") != "application/json; charset=utf-8" {
@@ -174,7 +176,7 @@ func TestRequestsAreAnsweredThroughTheBox(t *testing.T) {
 // A client gets no answer behind its time; that comes late. One that has left gets none. A repeat under its key gets it.
 func TestRequestsEndWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
-	e, address := newDesk(t, "2 seconds")
+	e, address, _ := newDesk(t, "2 seconds")
 	if got := ask(t.Context(), address, "table", "slow"); got.status != 504 || !strings.Contains(got.body, "no answer came in time") {
 		t.Errorf("the client got %+v", got)
 	}
@@ -216,7 +218,7 @@ func TestRequestsEndWithoutAnAnswer(t *testing.T) {
 // Answers are found too when the connection that is notified of them breaks.
 func TestAnswersAreFoundWithoutNotifications(t *testing.T) {
 	t.Parallel()
-	e, address := newDesk(t, "1 minute")
+	e, address, _ := newDesk(t, "1 minute")
 	answered := make(chan reply, 1)
 	go func() { answered <- ask(t.Context(), address, "table", "x") }()
 	token := e.asked("x")
@@ -240,4 +242,56 @@ func TestAnswersAreFoundWithoutNotifications(t *testing.T) {
 	if got := parleytest.Receive(t, answered, "the answer"); got.body != "still" {
 		t.Errorf("the client got %+v", got)
 	}
+}
+
+// While backends are terminated and the node that holds the requests is replaced, each request is done once, and a client that repeats it
+// under its key gets its answer.
+func TestRequestsAreDoneOnceWhateverFails(t *testing.T) {
+	t.Parallel()
+	e, address, front := newDesk(t, "10 seconds")
+	e.Exec(`create table desk.done (document text);
+		create or replace function desk.answer(document text) returns json language sql as $$
+			insert into desk.done (document) values ($1); select json_build_object('said', $1) $$`)
+	e.Exec("grant insert on desk.done to " + sqltest.Quote(e.send))
+	done := make(chan struct{})
+	var killing, asking sync.WaitGroup
+	killing.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(200 * time.Millisecond):
+			}
+			_, _ = e.DB.Exec(context.Background(), `select pg_terminate_backend(pid) from pg_stat_activity
+				where datname = current_database() and pid <> pg_backend_pid() and query ~ 'parley_flow' order by random() limit 1`)
+		}
+	})
+	const clients, each = 5, 20
+	half := make(chan struct{}, clients)
+	for client := range clients {
+		asking.Go(func() {
+			for n := range each {
+				body := fmt.Sprintf("%d:%d", client, n)
+				parleytest.Until(t, body+" is answered", func() bool {
+					got := ask(t.Context(), address, "function", body, "Idempotency-Key", body)
+					if got.status == 200 && got.body != `{"said" : "`+body+`"}` {
+						t.Errorf("the answer to %s is %s", body, got.body)
+					}
+					return got.status == 200
+				})
+				if n == each/2 {
+					half <- struct{}{}
+				}
+			}
+		})
+	}
+	for range clients {
+		parleytest.Receive(t, half, "half of the requests")
+	}
+	front.stop()
+	e.serve(ofDesk, func(c *host.Config) { c.Hosts, c.Node = []string{"Receive"}, "other front" })
+	asking.Wait()
+	close(done)
+	killing.Wait()
+	sqltest.Equal(e.Session, "100 100", "select format('%s %s', count(*), count(distinct document)) from desk.done")
 }
