@@ -62,6 +62,52 @@ comment on function parley_flow._p_give_answer(parley_flow._p_request, text) is
 'Records that a client got an answer, which stays for repeats where the request has an idempotency key.
 Arguments: request, as it is then, whose row the caller has locked; host.';
 
+create function parley_flow._p_give_answers(host parley_flow._p_host, node text, requests bigint[]) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_requests bigint[];
+  v_answers bigint[];
+begin
+  with locked as (
+    select r.request_id
+    from parley_flow._p_request as r
+    where r.request_id = any (requests) and r.host_id = host.host_id and r.keep is null and r.nodes = array[node]
+      and r.answer_id is not null
+    order by r.request_id
+    for update skip locked
+  ),
+
+  gone as (
+    delete from parley_flow._p_request as r
+    using locked as l
+    where r.request_id = l.request_id
+    returning r.request_id, r.answer_id
+  )
+
+  select array_agg(g.request_id order by g.request_id), array_agg(g.answer_id order by g.request_id)
+  into v_requests, v_answers
+  from gone as g;
+  if v_requests is null then
+    return 0;
+  end if;
+  perform parley_store.track(
+    'flow', array_fill('ANSWER'::text, array[cardinality(v_requests)]), v_answers::text[],
+    fields => (select jsonb_agg(jsonb_build_object('request', u.id) order by u.n)
+      from unnest(v_requests) with ordinality as u (id, n)),
+    sources => array_fill(host.name, array[cardinality(v_requests)])
+  );
+  perform parley_flow._p_end_deliveries(v_answers, null);
+  return cardinality(v_requests);
+end
+$$;
+
+comment on function parley_flow._p_give_answers(parley_flow._p_host, text, bigint[]) is
+'Ends requests whose clients got their answers, all at once: those without an idempotency key, for which this node alone
+waits, as most are. Gives how many; the others are left.';
+
 create function parley_flow._p_end_requests(
   host text, node text, requests bigint[], outcomes text[], errors text[] default null,
   caller parley.caller default parley.current_caller()
@@ -81,6 +127,12 @@ begin
       'lengths', 'requests', coalesce(cardinality(requests)::text, 'null'), 'outcomes',
       coalesce(cardinality(outcomes)::text, 'null')
     );
+  end if;
+  v_ended := parley_flow._p_give_answers(v_host, node, array(
+    select u.request_id from unnest(requests, outcomes) as u (request_id, outcome) where u.outcome = 'GIVEN'
+  ));
+  if v_ended = cardinality(requests) then
+    return v_ended;
   end if;
   for v_one in
     select r.request_id, u.outcome, u.error
