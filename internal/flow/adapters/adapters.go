@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/parley-broker/parley/internal/flow/adapter"
+	"github.com/parley-broker/parley/internal/flow/adapter/dynamic"
 	"github.com/parley-broker/parley/internal/flow/adapter/file"
 	"github.com/parley-broker/parley/internal/flow/adapter/mail"
 	"github.com/parley-broker/parley/internal/flow/adapter/postgresql"
@@ -23,8 +24,9 @@ func All() Registry {
 	return New(file.Kind, mail.Kind, postgresql.Kind, service.Kind, sftp.Kind, tcp.Kind, web.Kind)
 }
 
-// New makes a registry of some adapters, for tests too.
+// New makes a registry of some adapters, and of the one by which messages choose among them.
 func New(kinds ...adapter.Kind) Registry {
+	kinds = append(slices.Clone(kinds), dynamic.Kind(Registry{kinds}.Find))
 	slices.SortFunc(kinds, func(a, b adapter.Kind) int { return strings.Compare(a.Name, b.Name) })
 	return Registry{kinds}
 }

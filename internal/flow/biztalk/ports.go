@@ -144,8 +144,7 @@ func (t *translation) translateSendPort(port *node) {
 	name := t.name(port, kindSendPort, port.value("Name"))
 	primary := port.child("PrimaryTransport")
 	if written := port.value("IsStatic"); written != "" && !isTrue(written) || primary == nil {
-		t.omit(port, kindSendPort, name, "the port", "it is dynamic: each message says where it goes, and ports have one address",
-			"a send port for each address, with a filter")
+		t.translateDynamicPort(port, name)
 		return
 	}
 	handler := primary.child("SendHandler")
