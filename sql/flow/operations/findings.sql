@@ -180,7 +180,7 @@ as $$
       select coalesce(sum(t.failures), 0) from parley_flow._p_routing_hit as t where t.cause_id = f.cause_id
     ), coalesce(f.message_type, '(none)')), f.first_at,
     format('select remedy from parley_flow.routing_failures where cause_id = %s;', f.cause_id)
-  from parley_flow._p_routing_failure as f
+  from parley_flow._p_routing_cause as f
   where f.last_at > clock_timestamp() - interval '1 day'
 $$;
 

@@ -27,11 +27,13 @@ func TestSuspendedMessagesAreFoundByFilter(t *testing.T) {
 		`{}`: 4, `{"send_port": "ERP"}`: 3, `{"code": "send.refused"}`: 2, `{"stage": "route"}`: 1, `{"error": "said"}`: 3, `{"error": "%"}`: 0,
 		`{"application": "Orders"}`: 3, `{"older": "1 hour"}`: 0, `{"newer": "1 hour"}`: 4, `{"message_type": "nobody"}`: 1,
 		`{"property": "urn:p#Po", "value": "1"}`: 1, `{"property": "urn:p#Card", "value": "geheim"}`: 0, `{"host": "Send"}`: 3, `{"is_resumable": false}`: 0,
-		`{"cause": 1}`: 1, `{"code": "send.refused", "property": "urn:p#Po", "value": "0"}`: 1,
+		`{"cause": 1}`: 0, `{"code": "send.refused", "property": "urn:p#Po", "value": "0"}`: 1,
 	} {
 		sqltest.Equal(f.Session, want, "select count(*)::integer from parley_flow.suspended_matching($1::jsonb)", filter)
 		sqltest.Equal(f.Session, want, "select parley_flow.terminate_suspended($1::jsonb, dry_run => true)", filter)
 	}
+	sqltest.Equal(f.Session, ids[3], `select message_id from parley_flow.suspended_matching(
+		(select jsonb_build_object('cause', cause_id) from parley_flow.routing_failures))`)
 	sqltest.Equal(f.Session, ids[1], "select message_id from parley_flow.suspended_matching('{}', top => 1, after => 1)")
 	sqltest.Equal(f.Session, "ERP send.refused 2, ERP x-other 1,  routing.no-subscription 1", `
 		select string_agg(coalesce(send_port, '') || ' ' || code || ' ' || messages, ', ' order by messages desc, sample) from parley_flow.suspended_groups()`)

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/parley-broker/parley/internal/sqltest"
 )
 
@@ -16,7 +18,7 @@ func TestPublishIsPartOfTheTransaction(t *testing.T) {
 	tx.PublishFlow("nobody", `{}`)
 	tx.Exec("rollback")
 	sqltest.Equal(f.Session, 0, `select (select count(*) from parley_flow._p_message)::integer + (select count(*) from parley_flow._p_suspended)::integer
-		+ (select count(*) from parley_store.work_items)::integer + (select count(*) from parley_flow._p_routing_failure)::integer`)
+		+ (select count(*) from parley_store.work_items)::integer + (select count(*) from parley_flow._p_routing_cause)::integer`)
 }
 
 // Each form stores the bytes that were given, and XML says its type itself.
@@ -106,7 +108,7 @@ func TestRoutingFailuresHaveOneRowForACause(t *testing.T) {
 	f.Exec("select parley_flow.publish('x')")
 	for range 2 {
 		sqltest.Equal(f.Session, "ONE_PREDICATE Big urn:p#Amount true 3, ONE_PREDICATE Big urn:p#Amount false 5, UNTYPED Big MessageType false 1", `
-			select string_agg(concat_ws(' ', explanation, send_port, missed #>> '{0,property}', missed #>> '{0,is_promoted}', failures), ', ' order by cause_id)
+			select string_agg(concat_ws(' ', explanation, send_port, missed #>> '{0,property}', missed #>> '{0,is_promoted}', failures), ', ' order by first_at)
 			from parley_flow.routing_failures`)
 		f.Exec("select parley_flow.maintain()")
 	}
@@ -114,9 +116,9 @@ func TestRoutingFailuresHaveOneRowForACause(t *testing.T) {
 	// A port that is not enlisted would get it.
 	f.Exec("select parley_flow.unenlist('Big')")
 	f.Exec("select parley_flow.publish('x', '{\"urn:p#Amount\": 1000}', 'urn:s#Order')")
-	sqltest.Equal(f.Session, "NOT_ENLISTED Big", "select explanation || ' ' || send_port from parley_flow.routing_failures order by cause_id desc limit 1")
+	sqltest.Equal(f.Session, "NOT_ENLISTED Big", "select explanation || ' ' || send_port from parley_flow.routing_failures order by first_at desc limit 1")
 	f.Exec("select parley_flow.publish('x', written => '{}', message_type => 'other')")
-	sqltest.Equal(f.Session, "NO_SUBSCRIPTION", "select explanation from parley_flow.routing_failures order by cause_id desc limit 1")
+	sqltest.Equal(f.Session, "NO_SUBSCRIPTION", "select explanation from parley_flow.routing_failures order by first_at desc limit 1")
 }
 
 // A group that is not enlisted, and a port that is not while its group is, are named as such.
@@ -132,7 +134,7 @@ func TestRoutingFailureNamesAGroupThatIsNotEnlisted(t *testing.T) {
 	f.PublishFlow("a", "{}")
 	f.PublishFlow("b", "{}")
 	sqltest.Equal(f.Session, "NOT_ENLISTED One Away a, NOT_ENLISTED Two There b", `
-		select string_agg(concat_ws(' ', explanation, send_port, port_group, message_type), ', ' order by cause_id) from parley_flow.routing_failures`)
+		select string_agg(concat_ws(' ', explanation, send_port, port_group, message_type), ', ' order by first_at) from parley_flow.routing_failures`)
 }
 
 // A port for failed messages, which every application has, is no answer to why an order matched nothing.
@@ -146,7 +148,7 @@ func TestPortForFailedMessagesIsNotNearToOthers(t *testing.T) {
 	f.Exec("select parley_flow.unenlist('Big')")
 	f.PublishFlow("urn:other#Root", "{}")
 	sqltest.Equal(f.Session, "SEVERAL_PREDICATES Big, NO_SUBSCRIPTION", `
-		select string_agg(concat_ws(' ', explanation, send_port), ', ' order by cause_id) from parley_flow.routing_failures`)
+		select string_agg(concat_ws(' ', explanation, send_port), ', ' order by first_at) from parley_flow.routing_failures`)
 }
 
 // A warning of the pipeline about two charsets explains a missed value that is not ASCII, since others are the same in both.
@@ -161,7 +163,7 @@ func TestRoutingFailureNamesACharsetThatWasDeclaredOtherwise(t *testing.T) {
 	}
 	f.Exec("select parley_flow.publish('x', '{\"urn:p#Po\": \"Düren\"}', 'urn:c#City')")
 	sqltest.Equal(f.Session, "ENCODING City KÃ¶ln, ONE_PREDICATE City Bonn", `
-		select string_agg(concat_ws(' ', explanation, send_port, sample ->> 'urn:p#Po'), ', ' order by cause_id) from parley_flow.routing_failures`)
+		select string_agg(concat_ws(' ', explanation, send_port, sample ->> 'urn:p#Po'), ', ' order by first_at) from parley_flow.routing_failures`)
 }
 
 // Error ports of applications that were carried over ask for one number, which all refusals of a receive pipeline have.
@@ -216,4 +218,61 @@ func TestQuotaOfWhoPublishes(t *testing.T) {
 	s.PublishFlow("urn:s#Order", `{}`)
 	f.Exec("select parley_flow.drop_quota($1)", role)
 	s.Exec("select parley_flow.publish(repeat('x', 100))")
+}
+
+// Of a message that its pipeline passes through, which has no type and nothing of its body promoted, all that filters ask of the body is missed
+// for one reason, whichever properties they name. A property that does not come of the body is another one.
+func TestRoutingFailureNamesAPipelineThatPassesThrough(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ filters, want string }{
+		"a property, not the type":  {`{"A": [["urn:p#Po"]]}`, "UNTYPED A urn:p#Po/UNTYPED"},
+		"the type and a property":   {`{"A": [["MessageType", "urn:p#Po"]]}`, "UNTYPED A MessageType/UNTYPED urn:p#Po/UNTYPED"},
+		"a group that is satisfied": {`{"A": [["ReceivePortName", "urn:p#Po", "urn:p#Amount"]]}`, "UNTYPED A urn:p#Po/UNTYPED urn:p#Amount/UNTYPED"},
+		"one port of several": {
+			`{"A": [["SourceFileName"]], "B": [["ReceivePortName", "urn:p#Po"]], "C": [["MessageType"]]}`, "UNTYPED B urn:p#Po/UNTYPED",
+		},
+		"an OR group of several":       {`{"A": [["SourceFileName", "InboundTransportType"], ["urn:p#Po"]]}`, "UNTYPED A urn:p#Po/UNTYPED"},
+		"also something else":          {`{"A": [["SourceFileName", "urn:p#Po"]]}`, "SEVERAL_PREDICATES A SourceFileName urn:p#Po/UNTYPED"},
+		"only something else":          {`{"A": [["ReceivePortName", "SourceFileName"]]}`, "ONE_PREDICATE A SourceFileName"},
+		"nothing that a type promotes": {`{"A": [["urn:parley:http#Method"]]}`, "ONE_PREDICATE A urn:parley:http#Method"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := sqltest.NewFlow(t)
+			f.Exec(`select parley_flow.apply(parley_flow.export() #- '{send port,ERP,filter}' #- '{send port,Big,filter}'
+				|| '{"property schema": {"urn:parley:http": {"application": "Orders", "properties": {"Method": {}}}}}')`)
+			f.Exec(`select parley_flow.apply(jsonb_build_object('send port', (
+				select jsonb_object_agg(s.key, jsonb_build_object('application', 'Orders', 'host', 'Send', 'adapter', 'FILE', 'address', '/x', 'filter', (
+					select jsonb_agg((select jsonb_agg(jsonb_build_object('property', p.name, 'operator', '=', 'value', case p.name when 'ReceivePortName' then 'In' else '7' end))
+						from jsonb_array_elements_text(g.value) as p (name))) from jsonb_array_elements(s.value) as g)))
+				from jsonb_each($1::jsonb) as s)))`, c.filters)
+			f.Rx.Exec(`select parley_flow._p_receive(host => 'Receive', location => 'Folder', bodies => array['x'::bytea])`)
+			sqltest.Equal(f.Session, c.want, `
+				select concat_ws(' ', explanation, send_port, (
+					select string_agg(concat_ws('/', p ->> 'property', p ->> 'explanation'), ' ') from jsonb_array_elements(missed) as p))
+				from parley_flow.routing_failures`)
+		})
+	}
+}
+
+// A publisher whose message matches nothing waits for nobody: also not for one that met the same cause first, and whose transaction is open.
+func TestPublisherDoesNotWaitForTheCauseOfAnother(t *testing.T) {
+	t.Parallel()
+	f := sqltest.NewFlow(t)
+	slow, old := f.Begin(), f.Begin(pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	old.Exec("select")
+	f.Exec("set statement_timeout = '20s'")
+	for _, s := range []sqltest.Session{slow, f.Session, old} {
+		s.PublishFlow("nobody asks", "{}")
+	}
+	sqltest.Equal(f.Session, 1, "select failures::integer from parley_flow.routing_failures")
+	f.Exec("select parley_flow.maintain()")
+	old.PublishFlow("nobody asks", "{}")
+	slow.Exec("commit")
+	old.Exec("commit")
+	for range 2 {
+		sqltest.Equal(f.Session, 4, "select failures::integer from parley_flow.routing_failures")
+		f.Exec("select parley_flow.maintain()")
+	}
+	sqltest.Equal(f.Session, 4, "select count(*)::integer from parley_flow.suspended as s join parley_flow.routing_failures as f using (cause_id)")
 }

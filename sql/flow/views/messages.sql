@@ -196,7 +196,7 @@ as $$
   from (
     select parley_flow._p_applications_of(parley.caller_role(caller), 'VIEW') as applications
   ) as a
-  cross join parley_flow._p_routing_failure as f
+  cross join parley_flow._p_routing_cause as f
   left join (
     select o.cause_id, sum(o.failures) as failures, max(o.at) as last_at
     from parley_flow._p_routing_hit as o
@@ -224,8 +224,16 @@ select f.cause_id, f.receive_port, f.location, f.message_type, f.explanation, f.
       )
     end
     when 'UNTYPED' then format(
-      'Send port "%s" asks for a type, and the message has none, because its pipeline passes it through: give the '
-        || 'location a pipeline that takes messages apart.', f.send_port
+      case
+        when f.location is null
+          then 'Send port "%s" asks for %s, which the message has not, because it was published without a type: give '
+            || 'message_type and properties to parley_flow.publish, or let it come by a receive location.'
+        else 'Send port "%s" asks for %s, which the message has not, because its pipeline passes it through and makes '
+          || 'no type: give the location a pipeline that takes messages apart.'
+      end, f.send_port, (
+        select string_agg(p.predicate ->> 'property', ', ' order by p.n)
+        from jsonb_array_elements(f.missed) with ordinality as p (predicate, n)
+      )
     )
     when 'ENCODING' then format(
       'Two charsets were declared for the message, and it was read in one of them. Send port "%s" was nearest; not '
@@ -243,4 +251,5 @@ from parley_flow._p_routing_failure_rows() as f;
 comment on view parley_flow.routing_failures is
 'Why messages matched nothing, one row for a cause, for who holds VIEW. explanation: NO_SUBSCRIPTION, NOT_ENLISTED,
 UNTYPED, ENCODING, ONE_PREDICATE or SEVERAL_PREDICATES; send_port: that was nearest; missed: its predicates that were
-not satisfied, where is_promoted says whether the message has the property; failures: how many messages.';
+not satisfied, where is_promoted says whether the message has the property, and explanation why it was missed, UNTYPED
+or ENCODING, where that is known; failures: how many messages.';
