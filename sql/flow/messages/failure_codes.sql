@@ -31,6 +31,8 @@ from (values
     'Give the sender a key that the location accepts.'),
   ('receive.map', 'receive', null, 'A map of the receive port refused the message.',
     'Read the error: it names the map, its line and the node of the message. Mend either, and resume or resubmit it.'),
+  ('receive.location-gone', 'receive', null, 'The location was dropped before the resubmitted message was there.',
+    'Apply a receive location of this name and resume the message, or terminate it.'),
   ('receive.killed', 'receive', null, 'Hosts have died of the message again and again.',
     'Save it, find out why, and resubmit it.'),
   ('send.pipeline', 'send', null, 'A component of the send pipeline refused the message.',
@@ -45,6 +47,8 @@ from (values
     'Look at the address and the network; messages go on by themselves.'),
   ('send.timeout', 'send', '0xc0c0167a', 'The destination has not answered in time.',
     'It may have got the message: ask it before the message is resumed.'),
+  ('send.port-gone', 'send', null, 'The send port was dropped while the message was on its way to it.',
+    'Apply a send port of this name and resume the message, or terminate it.'),
   ('send.killed', 'send', null, 'Hosts have died of the message again and again.',
     'Save it, find out why, and resume or terminate it.'),
   ('operator', 'operator', null, 'An operator has suspended the message.', 'Resume or terminate it.')

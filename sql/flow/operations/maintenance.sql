@@ -119,6 +119,7 @@ as $$
 begin
   return case task
     when 'taken back' then parley_flow._p_take_back()
+    when 'strays' then parley_flow._p_gather_strays()
     when 'counted messages' then parley_flow._p_count_messages()
     when 'held keys' then parley_flow._p_sweep_held_keys()
     when 'kept messages' then parley_flow._p_remove_kept()
@@ -230,8 +231,8 @@ begin
     return;
   end if;
   foreach task in array array[
-    'taken back', 'counted messages', 'held keys', 'kept messages', 'begun bodies', 'counters', 'routing failures',
-    'ledger', 'idempotency keys', 'suspects', 'nodes', 'pipelines', 'roles that are gone', 'audit',
+    'taken back', 'strays', 'counted messages', 'held keys', 'kept messages', 'begun bodies', 'counters',
+    'routing failures', 'ledger', 'idempotency keys', 'suspects', 'nodes', 'pipelines', 'roles that are gone', 'audit',
     'requests'
   ] loop
     error := null;

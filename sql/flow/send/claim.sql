@@ -36,6 +36,9 @@ begin
   if v_claimed = '{}' then
     return;
   end if;
+  if parley_flow._p_has_strays(v_host.system, v_claimed) then
+    v_claimed := parley_flow._p_without_strays(v_host.system, v_claimed);
+  end if;
   v_are_held := exists (select from parley_flow._p_held_key as k where k.system = v_host.system);
   if v_are_held then
     v_claimed := parley_flow._p_without_held(v_host.system, v_claimed);
