@@ -23,6 +23,8 @@ type Envelope struct {
 	Root xsd.Name
 	Body *typing.Path
 	Type string
+
+	element *xsd.Element // nil where the envelope is known by its path alone
 }
 
 // FromSchema gives the envelopes that a schema describes: its roots with a body_xpath.
@@ -56,7 +58,7 @@ func FromSchema(schema *xsd.Schema) ([]Envelope, error) {
 				Remedy: "begin the path with the root",
 			}
 		}
-		all = append(all, Envelope{Root: root.Name, Body: path, Type: typing.TypeOf(root.Name.Space, root.Name.Local)})
+		all = append(all, Envelope{Root: root.Name, Body: path, Type: typing.TypeOf(root.Name.Space, root.Name.Local), element: root})
 	}
 	if len(all) == 0 {
 		return nil, &fault.Fault{
@@ -335,7 +337,7 @@ func (s *splitter) writeStart(w io.Writer) error {
 			out = append(out, " xmlns:"+prefix+"="...)
 		}
 		out = append(out, '"')
-		out = append(out, escape(space)...)
+		out = append(out, typing.EscapeValue(space)...)
 		out = append(out, '"')
 	}
 	_, err := w.Write(append(out, raw[at:]...))

@@ -166,7 +166,7 @@ func TestWhatIsWrappedIsSplitIntoTheSame(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, m := range messages {
-			if err := w.Add(strings.NewReader(`<?xml version="1.0" encoding="utf-8"?><!-- c -->`+m+"\n"), ""); err != nil {
+			if err := w.Add(strings.NewReader(`<?xml version="1.0" encoding="utf-8"?><!-- c -->`+m+"\n"), "", nil); err != nil {
 				t.Fatal(err)
 			}
 		}

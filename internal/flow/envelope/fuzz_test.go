@@ -94,7 +94,7 @@ func requireWrapped(t *testing.T, messages []string, around []envelope.Envelope)
 		t.Fatal(err)
 	}
 	for _, m := range messages {
-		if err := w.Add(strings.NewReader(m), ""); err != nil {
+		if err := w.Add(strings.NewReader(m), "", nil); err != nil {
 			t.Fatalf("%q is not put into an envelope: %v", m, err)
 		}
 	}

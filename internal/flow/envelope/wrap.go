@@ -7,11 +7,8 @@ import (
 	"strings"
 
 	"github.com/parley-broker/parley/internal/flow/text"
+	"github.com/parley-broker/parley/internal/flow/typing"
 )
-
-func escape(value string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", `"`, "&quot;", "\t", "&#9;", "\n", "&#10;", "\r", "&#13;").Replace(value)
-}
 
 // A Wrapper puts messages into an envelope.
 type Wrapper struct {
@@ -19,8 +16,9 @@ type Wrapper struct {
 	close string
 }
 
-// NewWrapper begins a body on w. Without an envelope it holds the messages alone: one, to be XML.
-func NewWrapper(w io.Writer, e *Envelope, output text.Output) (*Wrapper, error) {
+// NewWrapper begins a body on w. Without an envelope it holds the messages alone: one, to be XML. An envelope has what its schema requires,
+// and fields.
+func NewWrapper(w io.Writer, e *Envelope, output text.Output, fields ...typing.Field) (*Wrapper, error) {
 	out, err := output.NewWriter(w)
 	if err != nil {
 		return nil, err
@@ -29,29 +27,42 @@ func NewWrapper(w io.Writer, e *Envelope, output text.Output) (*Wrapper, error) 
 	var begin strings.Builder
 	begin.WriteString(output.DeclarationText())
 	if e != nil {
-		spaces := map[string]string{}
-		for _, step := range e.Body.Steps {
-			name, declaration := step.Local, ""
-			if step.Space != "" {
-				prefix, known := spaces[step.Space]
-				if !known {
-					prefix = fmt.Sprintf("env%d", len(spaces))
-					spaces[step.Space] = prefix
-					declaration = " xmlns:" + prefix + `="` + escape(step.Space) + `"`
-				}
-				name = prefix + ":" + step.Local
-			}
-			begin.WriteString("<" + name + declaration + ">")
-			wrapper.close = "</" + name + ">" + wrapper.close
-		}
+		before, after := e.around(fields)
+		begin.WriteString(before)
+		wrapper.close = after
 	}
 	_, err = io.WriteString(out, begin.String())
 	return wrapper, err
 }
 
+// around gives what stands before and behind the messages. Where the schema does not lead to their place, that is the elements on the way.
+func (e *Envelope) around(fields []typing.Field) (before, after string) {
+	if e.element != nil {
+		if before, after, hasBody, _ := typing.Instance(e.element, fields, e.Body); hasBody {
+			return before, after
+		}
+	}
+	spaces := map[string]string{}
+	for _, step := range e.Body.Steps {
+		name, declaration := step.Local, ""
+		if step.Space != "" {
+			prefix, known := spaces[step.Space]
+			if !known {
+				prefix = fmt.Sprintf("env%d", len(spaces))
+				spaces[step.Space] = prefix
+				declaration = " xmlns:" + prefix + `="` + typing.EscapeValue(step.Space) + `"`
+			}
+			name = prefix + ":" + step.Local
+		}
+		before += "<" + name + declaration + ">"
+		after = "</" + name + ">" + after
+	}
+	return before, after
+}
+
 // Add appends a message: its root element, with the bytes that it has. The charset counts where neither a byte-order mark nor the
-// declaration of the message says another; empty: UTF-8.
-func (w *Wrapper) Add(message io.Reader, charset string) error {
+// declaration of the message says another; empty: UTF-8. A filling writes values into it; nil: none.
+func (w *Wrapper) Add(message io.Reader, charset string, filling *typing.Filling) error {
 	source, err := text.Open(message, charset, true)
 	if err != nil {
 		return err
@@ -60,7 +71,7 @@ func (w *Wrapper) Add(message io.Reader, charset string) error {
 	s, release := scannerOf(source)
 	defer release()
 	for {
-		_, err := s.Next()
+		kind, err := s.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -70,7 +81,11 @@ func (w *Wrapper) Add(message io.Reader, charset string) error {
 		if s.Depth() == 0 {
 			continue // what stands around the root, and the declaration of another charset
 		}
-		if _, err := w.out.Write(s.Raw()); err != nil {
+		raw := s.Raw()
+		if filling != nil {
+			raw = filling.Token(s, kind)
+		}
+		if _, err := w.out.Write(raw); err != nil {
 			return err
 		}
 	}

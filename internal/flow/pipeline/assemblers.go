@@ -10,18 +10,20 @@ import (
 	"github.com/parley-broker/parley/internal/flow/envelope"
 	"github.com/parley-broker/parley/internal/flow/fault"
 	"github.com/parley-broker/parley/internal/flow/text"
+	"github.com/parley-broker/parley/internal/flow/typing"
 )
 
 func assemblers() []Component {
 	charset := setting("charset", CharsetName, "null", "Charset of what is written; without it UTF-8.")
 	mark := setting("mark", Boolean, "false", "Whether a byte-order mark stands first.")
+	demote := setting("demote", Boolean, "true", demoteMeaning)
 	return []Component{
 		{
 			Name: "xml-assembler", Direction: directionSend, Stages: []string{stageAssemble}, make: makeXMLAssembler,
 			Meaning: "Writes a message of XML, with the bytes that its root element has, in an envelope or alone.",
 			Settings: []Setting{
 				setting("envelope", MessageType, "null", "Message type of the envelope."),
-				charset, mark,
+				demote, charset, mark,
 				setting("declaration", Boolean, "false", "Whether an XML declaration stands before the root."),
 				setting("processing_instructions", Texts, "[]", "Instructions before the root, such as mso-application progid=\"Word.Document\"."),
 			},
@@ -32,9 +34,12 @@ func assemblers() []Component {
 			Settings: []Setting{
 				setting("document", MessageType, "null", "Message type whose schema is taken; without it that of the message."),
 				setting("header", MessageType, "null", "Message type of what is written before the message."),
-				setting("header_document", Text, "null", "The header as XML; without it that of the property "+HeaderProperty+"."),
+				setting("header_document", Text, "null", "The header as XML; without it that of the property "+HeaderProperty+
+					", or what its schema says with the properties that it promotes."),
 				setting("trailer", MessageType, "null", "Message type of what is written behind the message."),
-				setting("trailer_document", Text, "null", "The trailer as XML."),
+				setting("trailer_document", Text, "null",
+					"The trailer as XML; without it what its schema says with the properties that it promotes."),
+				demote,
 				setting("truncate", Boolean, "false", "Whether values that are too long for their positions are cut."),
 				setting("charset", CharsetName, "null", "Charset of what is written, before the code page of the schema."),
 				mark,
@@ -62,8 +67,10 @@ func assemblers() []Component {
 }
 
 type xmlAssembler struct {
-	envelope *envelope.Envelope
-	output   text.Output
+	envelope   *envelope.Envelope
+	envelopeOf *compiledType
+	demotes    bool
+	output     text.Output
 }
 
 func makeXMLAssembler(c *compiling, settings json.RawMessage) any {
@@ -73,8 +80,9 @@ func makeXMLAssembler(c *compiling, settings json.RawMessage) any {
 		Mark         bool     `json:"mark"`
 		Declaration  bool     `json:"declaration"`
 		Instructions []string `json:"processing_instructions"`
+		Demote       bool     `json:"demote"`
 	}](c, settings)
-	a := &xmlAssembler{output: text.Output{Charset: s.Charset, Mark: s.Mark, Declaration: s.Declaration, Instructions: s.Instructions}}
+	a := &xmlAssembler{demotes: s.Demote, output: text.Output{Charset: s.Charset, Mark: s.Mark, Declaration: s.Declaration, Instructions: s.Instructions}}
 	c.checkOutput(a.output)
 	for _, instruction := range s.Instructions {
 		if why := badInstruction(instruction); why != "" {
@@ -91,6 +99,7 @@ func makeXMLAssembler(c *compiling, settings json.RawMessage) any {
 		if a.envelope, err = t.envelope(); err != nil {
 			c.fail("envelope", err)
 		}
+		a.envelopeOf = t
 	}
 	return a
 }
@@ -130,11 +139,20 @@ func written(contentType string, output text.Output) Result {
 
 // transform implements [transformer].
 func (a *xmlAssembler) transform(_ context.Context, body io.Reader, w io.Writer, m outgoing) error {
-	wrapper, err := envelope.NewWrapper(w, a.envelope, a.output)
+	var fields []typing.Field
+	var filling *typing.Filling
+	if a.demotes {
+		fields = a.envelopeOf.fields(m.source)
+		var err error
+		if filling, err = m.types.of(m.source.Type).filling(m.source); err != nil {
+			return err
+		}
+	}
+	wrapper, err := envelope.NewWrapper(w, a.envelope, a.output, fields...)
 	if err != nil {
 		return err
 	}
-	if err := wrapper.Add(body, m.Charset); err != nil {
+	if err := wrapper.Add(body, m.Charset, filling); err != nil {
 		return err
 	}
 	return wrapper.Close()

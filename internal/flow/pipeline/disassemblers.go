@@ -37,8 +37,10 @@ func disassemblers() []Component {
 			Name: "flat-file-disassembler", Direction: directionReceive, Stages: []string{stageDisassemble}, make: makeFlatDisassembler,
 			Meaning: "Reads a flat file by the annotated schema of a message type into messages of XML.",
 			Settings: []Setting{
-				setting("document", MessageType, "null", "Message type of the messages, whose schema has annotations. It has to be given."),
-				setting("header", MessageType, "null", "Message type of what stands before the messages."),
+				setting("document", MessageType, "null", "Message type of the messages, whose schema has annotations. It, or envelope, has to be given."),
+				setting("envelope", MessageType, "null",
+					"Message type of the whole file, whose schema says by body_xpath in which of its elements the messages are."),
+				setting("header", MessageType, "null", "Message type of what stands before the messages, which get the properties that it promotes."),
 				setting("trailer", MessageType, "null", "Message type of what stands behind the messages."),
 				setting("preserve_header", Boolean, "false", "Whether messages get the header as the property "+HeaderProperty+"."),
 				recoverable,

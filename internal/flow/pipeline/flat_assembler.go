@@ -13,9 +13,17 @@ import (
 	"github.com/parley-broker/parley/internal/flow/text"
 )
 
+// asideOf is the header or the trailer of a message.
+type asideOf struct {
+	name                     string
+	schema                   *flatfile.Schema // nil: there is none
+	what, orProperty, remedy string
+}
+
 type flatAssembler struct {
 	schema          *flatfile.Schema // nil: that of the message's type
-	header, trailer *flatfile.Schema
+	header, trailer asideOf
+	demotes         bool
 	headerDocument  string
 	trailerDocument string
 	settings        flatfile.WriteSettings
@@ -30,19 +38,25 @@ func makeFlatAssembler(c *compiling, settings json.RawMessage) any {
 		HeaderDocument  string `json:"header_document"`
 		Trailer         string `json:"trailer"`
 		TrailerDocument string `json:"trailer_document"`
+		Demote          bool   `json:"demote"`
 		Truncate        bool   `json:"truncate"`
 		Charset         string `json:"charset"`
 		Mark            bool   `json:"mark"`
 	}](c, settings)
 	a := &flatAssembler{
-		schema: c.flatSchema("document", s.Document, false), header: c.flatSchema("header", s.Header, false),
-		trailer: c.flatSchema("trailer", s.Trailer, false), headerDocument: s.HeaderDocument, trailerDocument: s.TrailerDocument,
+		schema: c.flatSchema("document", s.Document, false), demotes: s.Demote,
+		header: asideOf{
+			s.Header, c.flatSchema("header", s.Header, false), "header", ", nor property " + HeaderProperty,
+			"set preserve_header where it is received, or header_document",
+		},
+		trailer: asideOf{
+			s.Trailer, c.flatSchema("trailer", s.Trailer, false), "trailer", "", "publish the message with it, or set trailer_document",
+		},
+		headerDocument: s.HeaderDocument, trailerDocument: s.TrailerDocument,
 		settings: flatfile.WriteSettings{Charset: s.Charset, Mark: s.Mark, Truncate: s.Truncate}, byType: map[string]*flatfile.Schema{},
 	}
-	if (s.Trailer == "") != (s.TrailerDocument == "") {
-		c.fail("trailer_document", &fault.Fault{
-			Message: "a trailer needs its message type and its document", Remedy: "give trailer and trailer_document",
-		})
+	if s.Trailer == "" && s.TrailerDocument != "" {
+		c.fail("trailer_document", &fault.Fault{Message: "a trailer needs its schema", Remedy: "give trailer"})
 	}
 	if s.Header == "" && s.HeaderDocument != "" {
 		c.fail("header_document", &fault.Fault{Message: "a header needs its schema", Remedy: "give header"})
@@ -50,7 +64,7 @@ func makeFlatAssembler(c *compiling, settings json.RawMessage) any {
 	for setting, of := range map[string]struct {
 		schema   *flatfile.Schema
 		document string
-	}{"header_document": {a.header, s.HeaderDocument}, "trailer_document": {a.trailer, s.TrailerDocument}} {
+	}{"header_document": {a.header.schema, s.HeaderDocument}, "trailer_document": {a.trailer.schema, s.TrailerDocument}} {
 		if of.schema == nil || of.document == "" {
 			continue
 		}
@@ -108,22 +122,40 @@ func (a *flatAssembler) transform(ctx context.Context, body io.Reader, w io.Writ
 	if err != nil {
 		return err
 	}
-	header := a.headerDocument
-	if a.header != nil && header == "" {
-		header, _ = m.source.Written[HeaderProperty].(string)
-		if header == "" {
-			return &fault.Fault{
-				Message: "the message has no property " + HeaderProperty + ", of which its header is made",
-				Remedy:  "set preserve_header where it is received, or header_document",
-			}
-		}
+	given := a.headerDocument
+	if given == "" {
+		given, _ = m.source.Written[HeaderProperty].(string)
 	}
-	source, err := text.Open(body, m.Charset, true)
+	header, err := a.aside(a.header, given, m)
 	if err != nil {
 		return err
 	}
-	return writeFlat(ctx, w, a.settings, flatDocument{a.header, strings.NewReader(header)}, flatDocument{schema, source},
-		flatDocument{a.trailer, strings.NewReader(a.trailerDocument)})
+	trailer, err := a.aside(a.trailer, a.trailerDocument, m)
+	if err != nil {
+		return err
+	}
+	document, done, err := a.document(body, schema, m)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return writeFlat(ctx, w, a.settings, flatDocument{a.header.schema, header}, flatDocument{schema, document}, flatDocument{a.trailer.schema, trailer})
+}
+
+// document gives the message with its properties written into it, in UTF-8.
+func (a *flatAssembler) document(body io.Reader, schema *flatfile.Schema, m outgoing) (document io.Reader, done func(), err error) {
+	if a.demotes {
+		filling, err := m.types.of(schema.MessageType()).filling(m.source)
+		if err != nil {
+			return nil, nil, err
+		}
+		if filling != nil {
+			document, done = demoted(body, m.Charset, filling)
+			return document, done, nil
+		}
+	}
+	document, err = text.Open(body, m.Charset, true)
+	return document, func() {}, err
 }
 
 func (a *flatAssembler) schemaOf(m outgoing) (*flatfile.Schema, error) {

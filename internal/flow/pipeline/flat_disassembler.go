@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 
+	"github.com/parley-broker/parley/internal/flow/envelope"
 	"github.com/parley-broker/parley/internal/flow/fault"
 	"github.com/parley-broker/parley/internal/flow/flatfile"
 	"github.com/parley-broker/parley/internal/flow/interchange"
@@ -14,6 +15,8 @@ import (
 
 type flatDisassembler struct {
 	schema         *flatfile.Schema
+	envelope       *envelope.Envelope // of which the file is one; nil: it is none
+	header         *compiledType
 	settings       flatfile.ReadSettings
 	preservesFront bool
 }
@@ -21,6 +24,7 @@ type flatDisassembler struct {
 func makeFlatDisassembler(c *compiling, settings json.RawMessage) any {
 	s := decode[struct {
 		Document              string `json:"document"`
+		Envelope              string `json:"envelope"`
 		Header                string `json:"header"`
 		Trailer               string `json:"trailer"`
 		PreserveHeader        bool   `json:"preserve_header"`
@@ -40,13 +44,22 @@ func makeFlatDisassembler(c *compiling, settings json.RawMessage) any {
 	if s.RecoverRecords {
 		d.settings.Recover = interchange.Records
 	}
-	if s.Document == "" {
+	if s.Header != "" {
+		d.header = c.types.of(s.Header)
+	}
+	switch {
+	case s.Envelope != "":
+		c.checkFlatEnvelope(s.Document != "", s.Recoverable || s.RecoverRecords)
+		d.envelope = c.flatEnvelope(s.Envelope)
+		d.schema = c.flatSchema("envelope", s.Envelope, anyNewline)
+	case s.Document != "":
+		d.schema = c.flatSchema("document", s.Document, anyNewline)
+	default:
 		c.fail("document", &fault.Fault{
-			Message: "component flat-file-disassembler needs document", Remedy: "give the message type of its messages",
+			Message: "component flat-file-disassembler needs document", Remedy: "give the message type of its messages, or envelope",
 		})
 		return nil
 	}
-	d.schema = c.flatSchema("document", s.Document, anyNewline)
 	return d
 }
 
@@ -89,8 +102,11 @@ func (d *flatDisassembler) disassemble(ctx context.Context, body io.Reader, run 
 	run.isConverted = true
 	settings := d.settings
 	settings.Charset, settings.Opened = run.charsetOf(d.settings.Charset), run.opened
-	if d.preservesFront {
-		settings.HeaderRead = func(header []byte) { run.write(HeaderProperty, string(header)) }
+	if settings.Header != nil {
+		settings.HeaderRead = func(header []byte) { d.headerRead(run, header) }
+	}
+	if d.envelope != nil {
+		return d.splitEnvelope(ctx, body, settings, run)
 	}
 	_, err := d.schema.Disassemble(ctx, body, settings, run)
 	return err

@@ -64,7 +64,7 @@ func (c *compiledType) jsonPromotions(m *messageType) {
 			c.json = &pointers{}
 		}
 		c.json.add(steps, len(c.destinations))
-		c.destinations = append(c.destinations, destination{p.name, p.setting == "promotions"})
+		c.destinations = append(c.destinations, destination{p.name, p.setting == "promotions", nil})
 	}
 }
 

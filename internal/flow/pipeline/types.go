@@ -69,6 +69,7 @@ func (t *Types) IsSensitive(property string) bool { return t.properties[property
 type destination struct {
 	name       string
 	isPromoted bool
+	path       *typing.Path
 }
 
 // A compiledType is a message type that pipelines use.
@@ -210,7 +211,7 @@ func (c *compiledType) xmlPromotions(m *messageType) {
 			continue
 		}
 		properties = append(properties, typing.Property{Path: path})
-		c.destinations = append(c.destinations, destination{p.name, p.setting == "promotions"})
+		c.destinations = append(c.destinations, destination{p.name, p.setting == "promotions", path})
 	}
 	if c.root != nil {
 		properties = c.annotated(properties, isNamed)
@@ -232,9 +233,9 @@ func (c *compiledType) annotated(properties []typing.Property, isNamed map[strin
 			c.problem(c.instead(p.XPath, err), "schema")
 			continue
 		}
-		d := destination{p.Namespace + "#" + p.Name, !p.Distinguished}
+		d := destination{p.Namespace + "#" + p.Name, !p.Distinguished, path}
 		if p.Distinguished || p.Name == "" {
-			d = destination{name: distinguished + "#" + dotted(path)}
+			d = destination{name: distinguished + "#" + dotted(path), path: path}
 		}
 		if isNamed[d.name] {
 			continue

@@ -165,7 +165,7 @@ func (a *assembly) xml(out io.Writer, files []string) error {
 		if err != nil {
 			return err
 		}
-		err = wrapper.Add(body, "")
+		err = wrapper.Add(body, "", nil)
 		if err = errors.Join(err, body.Close()); err != nil {
 			return fault.InFile(err, name)
 		}
