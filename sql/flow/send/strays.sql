@@ -20,7 +20,9 @@ as $$
       select
       from parley_flow._p_send_port as s
       join parley_flow._p_host as h on h.host_id = s.host_id
-      where s.name = split_part($2, '#', 1) and h.system = $1 and (s.order_key is null) = (s.name = $2)
+      where s.name = split_part($2, '#', 1) and h.system = $1
+        -- Of a port without an order any lane will do: it lets those that it had before go too.
+        and case when s.name = $2 then s.order_key is null else s.order_key is not null or not s.is_ordered end
     )
   end
 $$;
