@@ -95,6 +95,7 @@ type translation struct {
 	classes   []propertyClass
 	pipelines []pipelineFile
 	roots     map[string][]string // types of messages, by the file of their schema in small letters
+	envelopes map[string]bool     // types whose schema describes an envelope
 	bound     map[string]string   // send ports that orchestrations send through, and one of these
 }
 
@@ -102,7 +103,7 @@ type translation struct {
 func Import(sources []Source, settings Settings) (*Result, error) {
 	t := &translation{
 		settings: settings, objects: map[string]map[string]object{}, variables: map[string]any{}, renamed: map[string]map[string]string{},
-		roles: map[string]string{}, declared: map[string]map[string]string{}, bound: map[string]string{}, roots: map[string][]string{},
+		roles: map[string]string{}, declared: map[string]map[string]string{}, bound: map[string]string{}, roots: map[string][]string{}, envelopes: map[string]bool{},
 	}
 	var schemas []Source
 	var pipelines, bindings []*node

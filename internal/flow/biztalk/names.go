@@ -16,7 +16,7 @@ const (
 
 var (
 	// token is a variable, as tools for deployment write it and as definitions do.
-	token        = regexp.MustCompile(`\$\{([^}]*)\}`)
+	token        = regexp.MustCompile(`\$?\$\{([^}]*)\}`) // with one $ more in front it is no token
 	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	notInRole    = regexp.MustCompile(`[^a-z0-9]+`)
 	notInName    = regexp.MustCompile(`[^A-Z0-9]+`)
@@ -66,7 +66,7 @@ func cut(text string, most int) string {
 // somebody has to give its value.
 func (t *translation) text(at *node, kind, name, written string) string {
 	for _, found := range token.FindAllStringSubmatch(written, -1) {
-		if _, isKnown := t.variables[found[1]]; isKnown || !variableName.MatchString(found[1]) {
+		if _, isKnown := t.variables[found[1]]; isKnown || !variableName.MatchString(found[1]) || strings.HasPrefix(found[0], "$$") {
 			continue
 		}
 		t.variables[found[1]] = nil

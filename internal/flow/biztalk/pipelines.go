@@ -79,6 +79,7 @@ var components = map[string]component{
 		{"DocumentSpecName", "document", messageType},
 		{"HeaderSpecName", "header", messageType},
 		{"TrailerSpecName", "trailer", messageType},
+		{"PreserveHeader", "preserve_header", boolean},
 		{"ValidateDocumentStructure", "validate", boolean},
 		{"RecoverableInterchangeProcessing", "recoverable", boolean},
 	}},
@@ -221,6 +222,9 @@ func (t *translation) component(at *node, pipeline string, value func(string) st
 			}
 			return nil, false
 		}
+		if document, _ := settings["document"].(string); known.name == "flat-file-disassembler" && t.envelopes[document] {
+			t.flatEnvelope(at, pipeline, settings)
+		}
 		made := object{"component": known.name}
 		if len(settings) > 0 {
 			made["settings"] = settings
@@ -241,6 +245,17 @@ func (t *translation) component(at *node, pipeline string, value func(string) st
 		t.omitStopping(at, kindPipeline, pipeline, what, "it is a program for BizTalk", "a program that receives from a service and publishes")
 	}
 	return nil, false
+}
+
+// flatEnvelope has the messages of a flat file taken out of the envelope that its schema describes.
+func (t *translation) flatEnvelope(at *node, pipeline string, settings object) {
+	settings["envelope"] = settings["document"]
+	delete(settings, "document")
+	if settings["recoverable"] == true {
+		delete(settings, "recoverable")
+		t.omit(at, kindPipeline, pipeline, "recoverable interchange processing of a flat file that is an envelope",
+			"such a file is read as a whole", "read its parts by document, header and trailer")
+	}
 }
 
 // usePipeline gives a location or port its pipeline and the settings of it.

@@ -109,6 +109,9 @@ func (t *translation) translateMessages(schema *xsd.Schema) {
 			t.omitFault(schema.File(), kindMessageType, name, "the message type", err)
 			continue
 		}
+		if _, hasBody := element.Record["body_xpath"]; hasBody && schema.IsEnvelope() {
+			t.envelopes[name] = true
+		}
 		t.add(kindApplication, t.settings.Application, object{})
 		settings := object{"application": t.settings.Application}
 		if carried := t.carry(schema, element, name); carried != nil {

@@ -1,6 +1,8 @@
 package biztalk_test
 
 import (
+	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -88,5 +90,38 @@ func TestPipelinesBecomeDefinitionsOfTheirComponents(t *testing.T) {
 	requireOmission(t, result, "component My.Own", true)
 	if got := object(t, result, "receive location", "Folder"); !strings.Contains(got, `"enabled":false`) {
 		t.Errorf("the location runs: %s", got)
+	}
+}
+
+// The flat-file disassembler has its three schemas and its header; a document whose schema describes an envelope is one here.
+func TestEnvelopesOfFlatFilesAreTakenOver(t *testing.T) {
+	t.Parallel()
+	property := func(name, value string) string {
+		return `<Property Name="` + name + `"><Value>` + value + `</Value></Property>`
+	}
+	schemaOf := func(name, info, record string) biztalk.Source {
+		return biztalk.Source{Name: name + ".xsd", Body: []byte(`<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema"
+			xmlns:b="http://schemas.microsoft.com/BizTalk/2003" targetNamespace="urn:` + name + `"><xs:annotation><xs:appinfo><b:schemaInfo standard="Flat File" ` + info + `/>
+			</xs:appinfo></xs:annotation><xs:element name="Root"><xs:annotation><xs:appinfo><b:recordInfo structure="delimited" child_delimiter_type="char" child_delimiter=";" ` +
+			record + `/></xs:appinfo></xs:annotation><xs:complexType><xs:sequence><xs:element name="A" type="xs:string"/></xs:sequence></xs:complexType></xs:element></xs:schema>`)}
+	}
+	sources := []biztalk.Source{
+		schemaOf("Head", "", ""), schemaOf("Line", "", ""), schemaOf("End", "", ""),
+		schemaOf("Sheet", `is_envelope="yes"`, `body_xpath="/*[local-name()='Root' and namespace-uri()='urn:Sheet']"`),
+	}
+	for properties, want := range map[string]map[string]any{
+		property("DocumentSpecName", "S.Line") + property("HeaderSpecName", "S.Head") + property("TrailerSpecName", "S.End") + property("PreserveHeader", "true"): {
+			"document": "urn:Line#Root", "header": "urn:Head#Root", "trailer": "urn:End#Root", "preserve_header": true,
+		},
+		property("DocumentSpecName", "S.Sheet") + property("RecoverableInterchangeProcessing", "true"): {"envelope": "urn:Sheet#Root"},
+	} {
+		pipeline := biztalk.Source{Name: "Read.btp", Body: []byte(`<Document><Stages><Stage CategoryId="9d0e4105-4cce-4536-83fa-4a5040674ad6"><Components>
+			<Component><Name>Microsoft.BizTalk.Component.FFDasmComp</Name><Properties>` + properties + `</Properties></Component></Components></Stage></Stages></Document>`)}
+		result := imported(t, append(slices.Clone(sources), pipeline)...)
+		written, err := json.Marshal(result.Definitions)
+		wanted, wantedErr := json.Marshal(want)
+		if err != nil || wantedErr != nil || !strings.Contains(string(written), `"component":"flat-file-disassembler","settings":`+string(wanted)) {
+			t.Errorf("the definitions are %s, %v, %v and have no %s", written, err, wantedErr, wanted)
+		}
 	}
 }
