@@ -14,16 +14,17 @@ import (
 
 // report has the figures and problems of a host on a node.
 type report struct {
-	ProcessID  int        `json:"process_id"`
-	Version    string     `json:"version,omitempty"`
-	Definition int64      `json:"definitions_version"`
-	InProcess  int        `json:"in_process"`
-	Limit      int        `json:"in_process_limit"`
-	Locations  int64      `json:"receive_locations"`
-	Sending    int64      `json:"sending"`
-	Received   int64      `json:"received"`
-	Sent       int64      `json:"sent"`
-	Failures   int64      `json:"failures"`
+	ProcessID  int    `json:"process_id"`
+	Version    string `json:"version,omitempty"`
+	Definition int64  `json:"definitions_version"`
+	InProcess  int    `json:"in_process"`
+	Limit      int    `json:"in_process_limit"`
+	Locations  int64  `json:"receive_locations"`
+	Sending    int64  `json:"sending"`
+	Received   int64  `json:"received"`
+	Sent       int64  `json:"sent"`
+	Failures   int64  `json:"failures"`
+	rates
 	Publishing throttling `json:"publishing"`
 	// Correlation is the intake of messages that something waits for.
 	Correlation throttling `json:"correlation"`
@@ -32,6 +33,35 @@ type report struct {
 	Problems    []problem  `json:"problems"`
 	Closed      []closed   `json:"closed,omitempty"`
 }
+
+// rates are messages a second between two reports.
+type rates struct {
+	ReceivedPerSecond float64 `json:"received_per_second"`
+	SentPerSecond     float64 `json:"sent_per_second"`
+}
+
+// rating makes rates of totals.
+type rating struct {
+	at             time.Time
+	received, sent int64
+	rates          rates
+}
+
+// next takes the totals of now. A change of problems is reported at once: the rates stay those of before until some time has gone by.
+func (r *rating) next(at time.Time, received, sent int64) rates {
+	seconds := at.Sub(r.at).Seconds()
+	switch {
+	case r.at.IsZero():
+		r.at, r.received, r.sent = at, received, sent
+	case seconds >= ratingTime.Seconds():
+		r.rates = rates{float64(received-r.received) / seconds, float64(sent-r.sent) / seconds}
+		r.at, r.received, r.sent = at, received, sent
+	}
+	return r.rates
+}
+
+// ratingTime is how long rates are taken over at least.
+const ratingTime = 2 * time.Second
 
 // throttling is how a direction is throttled.
 type throttling struct {
@@ -66,13 +96,16 @@ func (h *Host) reportUntil(ctx context.Context) {
 	failures := backoff.NewFailures(h.logger, "how the node is doing cannot be reported")
 	reported := map[string]string{} // the failure of each location, as it was reported last
 	since := time.Time{}
+	var rating rating
 	for ctx.Err() == nil {
 		pause := reportInterval
 		if time.Since(since) > time.Minute {
 			clear(reported)
 			since = time.Now()
 		}
-		if err := h.reportOnce(ctx, h.report(), reported); err != nil && ctx.Err() == nil {
+		r := h.report()
+		r.rates = rating.next(time.Now(), r.Received, r.Sent)
+		if err := h.reportOnce(ctx, r, reported); err != nil && ctx.Err() == nil {
 			pause = max(failures.Failed(err), time.Second)
 		} else {
 			failures.Succeeded()

@@ -19,7 +19,9 @@ comment on function parley_flow._p_closed(text, text, text) is
 'Gives a row for a location or port that its schedule closes now, as nodes report it, with when it opens again; null:
 never. No row for one that is open, or of which no node reports.';
 
-create function parley_flow._p_send_port_rows(caller parley.caller default parley.current_caller())
+create function parley_flow._p_send_port_rows(
+  caller parley.caller default parley.current_caller(), most bigint default null
+)
 returns table (
   name text, application text, host text, state text, stopped_for text, adapter text, address text, pipeline text,
   priority integer, is_ordered boolean, order_key text, on_failure text, retry_policy text, waiting bigint,
@@ -33,8 +35,13 @@ as $$
   select s.name, s.application, h.name, s.state, s.stopped_for, s.adapter, s.address, s.pipeline, 11 - s.item_priority,
     s.is_ordered, s.order_key, s.on_failure, s.retry_policy, coalesce(c.items, 0)::bigint, coalesce(c.tried, 0)::bigint,
     coalesce(c.went, 0), c.oldest,
-    (select count(*) from parley_flow._p_suspended as u where u.send_port = s.name),
-    (select count(*) from parley_flow._p_held_key as k where k.send_port_id = s.send_port_id),
+    (
+      select count(*)
+      from (select from parley_flow._p_suspended as u where u.send_port = s.name limit most) as bounded
+    ), (
+      select count(*)
+      from (select from parley_flow._p_held_key as k where k.send_port_id = s.send_port_id limit most) as bounded
+    ),
     l.next_attempt_at, coalesce(n.cause, f.error), coalesce(n.reported_at, f.failed_at),
     case when n.cause is null then f.recovered_at end, coalesce(d.is_closed, false), d.opens_at
   from (
@@ -69,7 +76,9 @@ as $$
   where a.applications = array['*'] or s.application = any (a.applications)
 $$;
 
-comment on function parley_flow._p_send_port_rows(parley.caller) is 'Gives what parley_flow.send_ports shows.';
+comment on function parley_flow._p_send_port_rows(parley.caller, bigint) is
+'Gives what parley_flow.send_ports shows; most: no more than so many suspended messages and held keys of a port are
+counted, null: all.';
 
 create view parley_flow.send_ports as
 select s.name, s.application, s.host, s.state, s.stopped_for, s.adapter, s.address, s.pipeline, s.priority,
@@ -84,6 +93,24 @@ order that wait for their head; next_attempt_at: until when nothing is sent, bec
 last_error: why a node leaves the port out, or what the last attempt that failed met, at last_error_at; recovered_at:
 when it sent something after that, null: not yet; is_closed: its schedule keeps it from sending now, until opens_at
 (null: for good).';
+
+create function parley_flow.port_activity(caller parley.caller default parley.current_caller())
+returns table (
+  name text, application text, host text, state text, waiting bigint, failing bigint, sent_per_second numeric,
+  oldest timestamptz, suspended bigint, held_keys bigint, next_attempt_at timestamptz, last_error text,
+  last_error_at timestamptz, recovered_at timestamptz, is_closed boolean
+)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select s.name, s.application, s.host, s.state, s.waiting, s.failing, s.sent_per_second, s.oldest, s.suspended,
+    s.held_keys, s.next_attempt_at, s.last_error, s.last_error_at, s.recovered_at, s.is_closed
+  from parley_flow._p_send_port_rows(caller, 10000) as s
+$$;
+
+comment on function parley_flow.port_activity(parley.caller) is
+'Gives what goes on at send ports, for who holds VIEW, at a cost that does not grow with what waits: suspended messages
+and held keys are counted up to 10,000 each. The columns are those of parley_flow.send_ports.';
 
 create function parley_flow._p_location_rows(caller parley.caller default parley.current_caller())
 returns table (

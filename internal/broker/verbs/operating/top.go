@@ -23,16 +23,19 @@ func newTopCommand(a *verb.App) *cobra.Command {
 	var interval time.Duration
 	cmd := &cobra.Command{
 		Use:   "top",
-		Short: "Watch queues, conversations and waits, live",
+		Short: "Watch queues, conversations, waits, and hosts and ports of integration, live",
 		Long: `Watch what goes on: the queues (how much waits and for how long, what comes and goes, readers, who holds locks), the
-conversations at the heads of the queues (who has them locked), and the sessions that use the broker (who waits for whom).
+conversations at the heads of the queues (who has them locked), the sessions that use the broker (who waits for whom), and of
+integration the hosts with their nodes, and the send ports.
 
 A poll locks nothing and takes nothing, and costs no more when more waits. Numbers with ~ are estimates, a few percent off
 at most. IN/S and OUT/S are derived from two polls; a batch that came and went between them counts as few messages.
 READERS are those of the daemon. LOCK HOLDERS and LOCKED BY are process ids, of the conversations at the heads of the
-queues only. Roles that may not see the activity of others find few sessions: grant them pg_monitor.
+queues only. Of hosts IN/S and OUT/S are what their nodes reported last, THROTTLED has the states of parley flow hosts; of ports
+OUT/S is that of the last minute, and SUSPENDED is counted up to 10,000. You see those for which you hold VIEW.
+Roles that may not see the activity of others find few sessions: grant them pg_monitor.
 
-Keys: 1 2 3 or tab choose the screen, the arrows a line; s sorts by the next column, r the other way round; / filters, Esc
+Keys: 1 to 5 or tab choose the screen, the arrows a line; s sorts by the next column, r the other way round; / filters, Esc
 shows all again; p pauses or resumes the selected queue (ALTER QUEUE ... WITH STATUS) after asking; space polls now; q quits.
 
 --once prints one poll and ends; with --interval it takes two, so that there are rates.`,

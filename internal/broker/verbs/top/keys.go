@@ -33,7 +33,7 @@ func (m Model) pressed(key tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 // moved changes what is shown, and how.
 func (m Model) moved(key string) Model {
 	switch key {
-	case "1", "2", "3":
+	case "1", "2", "3", "4", "5":
 		m.screen = screen(key[0] - '1')
 	case "tab", "right", "l":
 		m.screen = (m.screen + 1) % screenCount

@@ -8,6 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/parley-broker/parley"
+	flowstore "github.com/parley-broker/parley/internal/store/flow"
 	"github.com/parley-broker/parley/operate"
 )
 
@@ -17,20 +18,38 @@ const conversationsMost = 200
 // readTimeout bounds one reading, and one change.
 const readTimeout = 15 * time.Second
 
-// Read reads what goes on now, as far as the screen shows it.
-func Read(ctx context.Context, db parley.DB) (operate.Activity, error) {
-	return operate.ReadActivity(ctx, db, conversationsMost)
+// Reading is the activity of the broker and of integration at one moment.
+type Reading struct {
+	operate.Activity
+	Nodes []flowstore.HostNode
+	Ports []flowstore.PortActivity
+}
+
+// Read reads what goes on now, as far as the screen shows it. A role that may not use integration sees nothing of it.
+func Read(ctx context.Context, db parley.DB) (r Reading, err error) {
+	if r.Activity, err = operate.ReadActivity(ctx, db, conversationsMost); err != nil {
+		return r, err
+	}
+	isVisible, err := flowstore.IsVisible(ctx, db)
+	if err != nil || !isVisible {
+		return r, err
+	}
+	if r.Nodes, err = flowstore.Hosts(ctx, db, flowstore.Scope{}); err != nil {
+		return r, err
+	}
+	r.Ports, err = flowstore.PortActivities(ctx, db)
+	return r, err
 }
 
 // Model is the state of the screen; it is a [tea.Model].
 type Model struct {
-	read   func() (operate.Activity, error)
+	read   func() (Reading, error)
 	change func(queue string, on bool) error
 
 	interval      time.Duration
 	width, height int
 
-	latest   *operate.Activity
+	latest   *Reading
 	snapshot Snapshot
 	failure  error // of the last reading
 	notice   string
@@ -53,8 +72,8 @@ type question struct {
 
 type (
 	readMsg struct {
-		activity operate.Activity
-		err      error
+		reading Reading
+		err     error
 	}
 	tickMsg    struct{ number int }
 	changedMsg struct {
@@ -66,7 +85,7 @@ type (
 // New makes a screen that reads once each interval, over a db that may be used by several goroutines, until ctx ends.
 func New(ctx context.Context, db parley.DB, interval time.Duration) Model {
 	return Model{
-		read: func() (operate.Activity, error) {
+		read: func() (Reading, error) {
 			ctx, cancel := context.WithTimeout(ctx, readTimeout)
 			defer cancel()
 			return Read(ctx, db)
@@ -91,8 +110,8 @@ func (m Model) Init() tea.Cmd { return m.readNow() }
 
 func (m Model) readNow() tea.Cmd {
 	return func() tea.Msg {
-		activity, err := m.read()
-		return readMsg{activity, err}
+		reading, err := m.read()
+		return readMsg{reading, err}
 	}
 }
 
@@ -133,8 +152,8 @@ func (m Model) updated(msg readMsg) (tea.Model, tea.Cmd) {
 	m.ticks++
 	m.failure = msg.err
 	if msg.err == nil {
-		m.snapshot = Compare(m.latest, msg.activity)
-		m.latest = &msg.activity
+		m.snapshot = Compare(m.latest, msg.reading)
+		m.latest = &msg.reading
 	}
 	return m, m.readLater()
 }

@@ -15,13 +15,17 @@ const (
 	queueScreen screen = iota
 	conversationScreen
 	waitScreen
+	hostScreen
+	portScreen
 	screenCount
 )
 
-var screenNames = [screenCount]string{"queues", "conversations", "waits"}
+var screenNames = [screenCount]string{"queues", "conversations", "waits", "hosts", "ports"}
 
 // firstSorting is how each screen is sorted before anybody chooses; -1 keeps the order of the reading.
-var firstSorting = [screenCount]sorting{queueScreen: {column: 2}, conversationScreen: {column: -1}, waitScreen: {column: -1}}
+var firstSorting = [screenCount]sorting{
+	queueScreen: {column: 2}, conversationScreen: {column: -1}, waitScreen: {column: -1}, hostScreen: {column: -1}, portScreen: {column: 3},
+}
 
 // tableOf makes the table of a screen.
 func tableOf(s screen, snapshot Snapshot) table {
@@ -30,6 +34,10 @@ func tableOf(s screen, snapshot Snapshot) table {
 		return conversationTable(snapshot.Conversations)
 	case waitScreen:
 		return waitTable(snapshot.Sessions)
+	case hostScreen:
+		return hostTable(snapshot.Hosts)
+	case portScreen:
+		return portTable(snapshot.Ports)
 	default:
 		return queueTable(snapshot.Queues)
 	}

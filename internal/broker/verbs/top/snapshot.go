@@ -1,11 +1,45 @@
 package top
 
-import "github.com/parley-broker/parley/operate"
+import (
+	flowstore "github.com/parley-broker/parley/internal/store/flow"
+	"github.com/parley-broker/parley/operate"
+)
 
 // Snapshot is one reading, with what the one before adds to it. As JSON it is a stable format, described in docs/reference/json.md.
 type Snapshot struct {
 	operate.Activity
-	Queues []Queue `json:"queues"`
+	Queues []Queue                  `json:"queues"`
+	Hosts  []Host                   `json:"hosts"`
+	Ports  []flowstore.PortActivity `json:"ports"`
+}
+
+// Host is a host of integration and a node that serves it, or served it last; Node is nil where none ever did.
+type Host struct {
+	Host   string  `json:"host"`
+	Node   *string `json:"node"`
+	Status string  `json:"status"`
+	// The rates are those that the node reported last, of several seconds; nil of one that is not there.
+	ReceivedPerSecond *float64             `json:"received_per_second"`
+	SentPerSecond     *float64             `json:"sent_per_second"`
+	InProcess         int                  `json:"in_process"`
+	Publishing        flowstore.Throttling `json:"publishing"`
+	Correlation       flowstore.Throttling `json:"correlation"`
+	Delivery          flowstore.Throttling `json:"delivery"`
+	Problem           string               `json:"problem"`
+}
+
+func hostsOf(nodes []flowstore.HostNode) []Host {
+	hosts := make([]Host, 0, len(nodes))
+	for _, n := range nodes {
+		host := Host{Host: n.Host, Node: n.Node, Status: n.Status()}
+		if host.Status == "Serving" {
+			r := n.Read()
+			host.ReceivedPerSecond, host.SentPerSecond, host.InProcess = &r.ReceivedPerSecond, &r.SentPerSecond, r.InProcess
+			host.Publishing, host.Correlation, host.Delivery, host.Problem = r.Publishing, r.Correlation, r.Delivery, r.Problem()
+		}
+		hosts = append(hosts, host)
+	}
+	return hosts
 }
 
 // Queue is a queue with its rates, which take two readings: nil after the first, or when the queue is new.
@@ -16,8 +50,11 @@ type Queue struct {
 }
 
 // Compare makes a snapshot of a reading and the one before it, which may be missing.
-func Compare(before *operate.Activity, now operate.Activity) Snapshot {
-	snapshot := Snapshot{Activity: now, Queues: make([]Queue, 0, len(now.Queues))}
+func Compare(before *Reading, now Reading) Snapshot {
+	snapshot := Snapshot{
+		Activity: now.Activity, Queues: make([]Queue, 0, len(now.Queues)), Hosts: hostsOf(now.Nodes),
+		Ports: append([]flowstore.PortActivity{}, now.Ports...),
+	}
 	earlier := map[int32]operate.QueueActivity{}
 	var seconds float64
 	if before != nil {

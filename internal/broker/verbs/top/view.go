@@ -16,7 +16,7 @@ var (
 	faint    = lipgloss.NewStyle().Faint(true)
 )
 
-const help = "1 2 3 tab screen  ↑↓ select  s r sort  / filter  p pause/resume  space poll  q quit"
+const help = "1-5 tab screen  ↑↓ select  s r sort  / filter  p pause/resume  space poll  q quit"
 
 // around is how many lines of the screen are not lines of the table.
 const around = 5
