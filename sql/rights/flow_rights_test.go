@@ -24,11 +24,24 @@ const flowWalkScene = `
 	update parley_flow._p_request set answer_id = (select min(message_id) from parley_flow._p_message);
 	insert into parley_flow._p_definition (kind, name, settings, version, changed_by) values ('application', 'TOPSECRET', '{}', 1, 'x');
 	select parley_flow._p_count('Send', array['documents_processed'], array[77]);
+	select parley_flow.apply('{"orchestration": {"Approve": {"application": "Orders", "host": "Receive", "description": "TOPSECRET 12", "body": [],
+		"activations": [{"receive": "0", "filter": [[{"property": "MessageType", "operator": "=", "value": "TOPSECRET 13"}]]}]}}}');
+	select parley_flow.start_orchestration('Approve', '{"TOPSECRET": 14}');
+	update parley_flow._p_instance set instance_id = 1, status = 'SUSPENDED', state = 'TOPSECRET 15';
+	insert into parley_flow._p_instance_timer (instance_id, timer, host_id, at)
+		select 1, 'TOPSECRET', host_id, clock_timestamp() from parley_flow._p_host where name = 'Receive';
+	insert into parley_flow._p_instance_hold (instance_id, message_id) values (1, 1);
+	insert into parley_flow._p_instance_activity (activity, instance_id, host_id, name, queue) values ('TOPSECRET', 1, 1, 'x', 'x');
+	select parley_flow._p_track_instances('FAULT', '', 'Approve', array[1], array['{"fault": "TOPSECRET 16"}'::jsonb]);
 	select parley_flow._p_claim('Send', 'x')`
 
 // flowAsksWithoutShowing are the functions whose check the walk does not come to, with the reason.
 var flowAsksWithoutShowing = map[string]string{
-	"parley_flow._p_configuration_version(parley.caller)": "a number that says nothing of anybody",
+	"parley_flow._p_configuration_version(parley.caller)":                   "a number that says nothing of anybody",
+	"parley_flow.complete_activity(text, jsonb, parley.caller)":             "it asks for the name of the activity, which nobody can guess",
+	"parley_flow.fail_activity(text, text, boolean, parley.caller)":         "it asks for the name of the activity",
+	"parley_flow.instances_matching(jsonb, integer, bigint, parley.caller)": "it asks parley_flow._p_instance_rows, to which the walk comes",
+	"parley_flow.renew_activity(text, parley.caller)":                       "it asks for the name of the activity",
 }
 
 var flowLiterals = map[string]string{
@@ -42,6 +55,9 @@ var flowLiterals = map[string]string{
 	"passed_by": "null", "interchange_id": "null", "resource": "'spool'", "medium_at": "5", "high_at": "6", "medium_below": "5", "normal_below": "4",
 	"history_polls": "0", "is_watched": "true", "node": "'x'", "event_id": "15004", "from_level": "'NORMAL'", "to_level": "'HIGH'", "measured": "1",
 	"actions": "null", "message": "'x'", "what": "'audit'", "retention": "'1 year'",
+	"orchestration": "'Approve'", "instance_id": "1", "version": "1", "parameters": "'{}'", "activity": "'guessed'", "result": "null", "error": "'x'",
+	"is_final": "true", "messages": "array[1]", "ended": "null", "ended_steps": "null", "copied_ids": "null", "parents": "null", "send_ports": "null",
+	"publishing_steps": "null", "steps": "null", "states": "null", "unread": "null", "starts": "null", "instances": "null",
 	"content_id": "1", "lease_id": "1", "number": "0", "bytes": "1", "from_number": "0", "to_number": "0", "messages_per_minute": "1", "bytes_per_minute": "1",
 }
 

@@ -84,7 +84,7 @@ func (s Setting) schema() object {
 		shape = object{"type": "array", "items": object{"type": "string"}}
 	case "object", "declarations":
 		shape = object{"type": "object"}
-	case "filter", "secrets", "properties", "promotions", "stages", "shapes":
+	case "filter", "secrets", "properties", "promotions", "stages", "shapes", "activations":
 		shape = object{"$ref": "#/$defs/" + s.Type}
 	default: // texts, names and intervals
 		shape = object{"type": "string", "minLength": 1}
@@ -117,6 +117,13 @@ var sharedSchemas = object{
 				{"$ref": "#/$defs/scalar"}, {"type": "array", "minItems": 1, "items": object{"$ref": "#/$defs/scalar"}}, {"type": "null"},
 			}},
 		},
+	},
+	"activations": object{
+		"description": "The receives that begin instances; parley flow apply takes them from body.", "type": "array",
+		"items": object{"type": "object", "required": []string{"receive", "filter"}, "properties": object{
+			"receive": object{"type": "string"}, "filter": object{"$ref": "#/$defs/filter"},
+			"convoy": object{"type": []string{"array", "null"}, "items": object{"type": "string"}},
+		}},
 	},
 	"shapes": object{
 		"description": "What an orchestration does, one shape after the other: each is an object of its kind, and may have a name.",

@@ -10,25 +10,29 @@ import (
 	"github.com/parley-broker/parley/internal/flow/mapping"
 	"github.com/parley-broker/parley/internal/flow/match"
 	"github.com/parley-broker/parley/internal/flow/pipeline"
+	"github.com/parley-broker/parley/internal/flow/process"
 )
 
 // configuration has the definitions that concern a host, as parley_flow._p_configuration gives them. It does not change.
 type configuration struct {
-	Version         int64                   `json:"version"`
-	Epoch           int64                   `json:"epoch"`
-	Host            hostSettings            `json:"host"`
-	Locations       map[string]location     `json:"receive_locations"`
-	ReceivePorts    json.RawMessage         `json:"receive_ports"`
-	SendPorts       map[string]sendPort     `json:"send_ports"`
-	Pipelines       map[string]pipelineText `json:"pipelines"`
-	MessageTypes    json.RawMessage         `json:"message_types"`
-	PropertySchemas json.RawMessage         `json:"property_schemas"`
-	Maps            json.RawMessage         `json:"maps"`
-	Groups          []match.Group           `json:"groups"`
+	Version         int64                    `json:"version"`
+	Epoch           int64                    `json:"epoch"`
+	Host            hostSettings             `json:"host"`
+	Locations       map[string]location      `json:"receive_locations"`
+	ReceivePorts    json.RawMessage          `json:"receive_ports"`
+	SendPorts       map[string]sendPort      `json:"send_ports"`
+	Orchestrations  map[string]orchestration `json:"orchestrations"`
+	Known           json.RawMessage          `json:"known"`
+	Pipelines       map[string]pipelineText  `json:"pipelines"`
+	MessageTypes    json.RawMessage          `json:"message_types"`
+	PropertySchemas json.RawMessage          `json:"property_schemas"`
+	Maps            json.RawMessage          `json:"maps"`
+	Groups          []match.Group            `json:"groups"`
 
 	matcher *match.Matcher
 	types   *pipeline.Types
 	maps    *mapping.Maps
+	known   process.Known
 	// receivePorts are those of ReceivePorts, as far as a host uses them.
 	receivePorts map[string]receivePort
 }
@@ -121,6 +125,9 @@ func readConfiguration(written json.RawMessage, pool *mapping.Pool) (*configurat
 	for name, p := range c.SendPorts {
 		p.opening = newOpening(p.Schedule)
 		c.SendPorts[name] = p
+	}
+	if c.known, err = knownTo(c); err != nil {
+		return nil, err
 	}
 	c.types, c.matcher = types, match.New(c.Epoch, c.Groups)
 	return c, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-broker/parley/internal/backoff"
+	"github.com/parley-broker/parley/internal/flow/orchestrator"
 	"github.com/parley-broker/parley/internal/pgdb"
 	flowstore "github.com/parley-broker/parley/internal/store/flow"
 )
@@ -37,6 +38,7 @@ type Host struct {
 	leases    *leases
 	completer *completer
 	requests  *requests
+	runner    *orchestrator.Runner
 }
 
 func newHost(s *Server, name string) *Host {
@@ -49,6 +51,7 @@ func newHost(s *Server, name string) *Host {
 	h.completer = newCompleter(h)
 	h.requests = newRequests(h)
 	h.ports = newPorts(h)
+	h.runner = newRunner(h)
 	return h
 }
 
@@ -70,6 +73,7 @@ func (h *Host) run(ctx context.Context) {
 	keeping.Go(func() { h.requests.run(outlasting) })
 	working.Go(func() { h.follow(ctx) })
 	working.Go(func() { h.claim(ctx, outlasting) })
+	working.Go(func() { h.fireTimers(ctx) })
 	working.Wait()
 	h.ports.drain(h.server.config.Drain)
 	h.completer.flush(flushTime)

@@ -67,7 +67,11 @@ func (h *Host) openStored(ctx context.Context, c *flowstore.Claimed) io.ReadClos
 	if c.Content == 0 {
 		return io.NopCloser(bytes.NewReader(c.Body))
 	}
-	return &storedBody{ctx: ctx, host: h, message: c.Message, content: c.Content, request: c.Request, chunks: -1}
+	return flowstore.OpenBody(ctx, func(ctx context.Context, from, to int) ([]flowstore.Chunk, error) {
+		ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+		defer cancel()
+		return flowstore.ReadBody(ctx, h.pool, h.name, c.Message, c.Content, c.Request, from, to)
+	})
 }
 
 // stored gives a claimed message as pipelines see it.

@@ -1,13 +1,13 @@
 package host
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/parley-broker/parley/internal/flow/adapter"
+	"github.com/parley-broker/parley/internal/flow/orchestrator"
 	"github.com/parley-broker/parley/internal/flow/pipeline"
 	flowstore "github.com/parley-broker/parley/internal/store/flow"
 )
@@ -27,9 +27,10 @@ type outlet struct {
 	definition  sendPort
 	sender      adapter.Sender
 	pipeline    *pipeline.Send
-	response    *pipeline.Receive // of answers; nil of a port that does not respond
-	maps        *portMaps         // nil: it has none
-	users       int               // guarded by the mutex of the ports
+	response    *pipeline.Receive           // of answers; nil of a port that does not respond
+	maps        *portMaps                   // nil: it has none
+	process     *orchestrator.Orchestration // of an orchestration, which has neither sender nor pipeline
+	users       int                         // guarded by the mutex of the ports
 	isReplaced  bool
 }
 
@@ -114,9 +115,13 @@ func (ps *ports) use(c *configuration) {
 		retired = append(retired, ps.replace(p, made)...)
 		ps.mu.Unlock()
 	}
+	more, changed := ps.useOrchestrations(c)
+	retired, renewed = append(retired, more...), append(renewed, changed...)
 	ps.mu.Lock()
 	for name, p := range ps.byName {
-		if _, isThere := c.SendPorts[name]; !isThere {
+		_, isPort := c.SendPorts[name]
+		_, isProcess := c.Orchestrations[name]
+		if !isPort && !isProcess {
 			retired = append(retired, ps.replace(p, nil)...)
 			ps.host.problems.set(problemPort, "send port", name, nil)
 			if p.inHand == 0 {
@@ -147,6 +152,9 @@ func (ps *ports) replace(p *port, by *outlet) []*outlet {
 // close closes outlets.
 func (ps *ports) close(outlets []*outlet) {
 	for _, o := range outlets {
+		if o.sender == nil {
+			continue
+		}
 		if err := guarded(o.sender.Close); err != nil {
 			ps.host.logger.Warn("a sender could not be closed", "adapter", o.definition.Adapter, "error", err)
 		}
@@ -320,7 +328,11 @@ func (ps *ports) begin(p *port) {
 		p.running++
 		o.users++
 		ps.work.Go(func() {
-			newRun(ps.host, p, o, u).work()
+			if o.process != nil {
+				newStepping(ps.host, p, o, u).work()
+			} else {
+				newRun(ps.host, p, o, u).work()
+			}
 			ps.mu.Lock()
 			p.running--
 			o.users--
@@ -349,7 +361,7 @@ func (o *outlet) units(l *lease) []unit {
 	for i := range l.items {
 		all[i] = &l.items[i]
 	}
-	if o == nil || o.definition.IsOrdered {
+	if o == nil || o.definition.IsOrdered || o.process != nil && l.items[0].OrderKey != nil {
 		return []unit{{l, all}}
 	}
 	each := min(max((len(all)+o.runs()-1)/o.runs(), smallUnit), max(o.definition.Batch, 1))
@@ -358,38 +370,4 @@ func (o *outlet) units(l *lease) []unit {
 		units = append(units, unit{l, part})
 	}
 	return units
-}
-
-// drain waits until all that is in hand is done, for as long as it may, and gives the rest back.
-func (ps *ports) drain(most time.Duration) {
-	ctx, cancel := context.WithTimeout(context.Background(), most)
-	defer cancel()
-	for ps.count() > 0 && ctx.Err() == nil {
-		ps.room.wait(ctx, 100*time.Millisecond)
-	}
-	ps.mu.Lock()
-	ps.isOver = true
-	all := []*port{}
-	for _, name := range names(ps.byName) {
-		all = append(all, ps.byName[name])
-	}
-	ps.mu.Unlock()
-	for _, p := range all {
-		ps.giveBackAll(p)
-	}
-	close(ps.ended)
-	ps.work.Wait()
-	retired := []*outlet{}
-	ps.mu.Lock()
-	for _, p := range all {
-		retired = append(retired, ps.replace(p, nil)...)
-	}
-	ps.mu.Unlock()
-	ps.close(retired)
-}
-
-func (ps *ports) count() int {
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	return ps.inHand
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,6 +20,8 @@ import (
 	"github.com/parley-broker/parley/internal/flow/adapter"
 	"github.com/parley-broker/parley/internal/flow/adapters"
 	"github.com/parley-broker/parley/internal/flow/mapping"
+	"github.com/parley-broker/parley/internal/flow/orchestrator"
+	"github.com/parley-broker/parley/internal/flow/process"
 	"github.com/parley-broker/parley/internal/pgdb"
 	flowstore "github.com/parley-broker/parley/internal/store/flow"
 )
@@ -39,6 +42,8 @@ type Config struct {
 	Node string
 	// Adapters are those that there are; the zero value means all that are built in.
 	Adapters adapters.Registry
+	// Compile makes programs of orchestrations; nil means [orchestrator.Compile].
+	Compile func(name string, settings json.RawMessage, known process.Known) (orchestrator.Program, error)
 	// Permission limits what definitions may use of this machine and its network.
 	Permission adapter.Permission
 	// Maps says how the workers of maps are started; the zero value finds them.

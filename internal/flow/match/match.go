@@ -42,6 +42,26 @@ func (p *Predicate) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// MarshalJSON writes a predicate as UnmarshalJSON reads it.
+func (p Predicate) MarshalJSON() ([]byte, error) {
+	written := map[string]any{"property": p.Property, "operator": p.Operator}
+	if p.Type != "" {
+		written["type"] = p.Type
+	}
+	switch p.Operator {
+	case "exists":
+	case "in":
+		written["value"] = p.Values
+	default:
+		written["value"] = p.Value
+	}
+	text, err := json.Marshal(written)
+	if err != nil {
+		return nil, fmt.Errorf("write a predicate on %s: %w", p.Property, err)
+	}
+	return text, nil
+}
+
 // A Group is an AND group of the filter of a send port: it is satisfied when all of its predicates are.
 type Group struct {
 	SendPort   int64 `json:"send_port"`

@@ -120,7 +120,9 @@ func (c *compiler) versionOf(definition json.RawMessage) string {
 }
 
 // unread are the settings that a host and the database know.
-var settingsOfOthers = []string{"application", "host", "description", "state", "unread"}
+var settingsOfOthers = []string{
+	"application", "host", "description", "state", "unread", "activations", "running", "priority", "concurrency", "batch", "retry_policy",
+}
 
 // orchestration reads the whole of one: the root, or one that is called as a part of a shape.
 func (c *compiler) orchestration(given any, caller *shape) *shape {

@@ -201,6 +201,9 @@ func (a *application) apply(
 	if err != nil {
 		return nil, err
 	}
+	if written, err = withActivations(before, written); err != nil {
+		return nil, err
+	}
 	if changes, err = flowstore.Apply(ctx, tx, written, false, a.prune); err != nil {
 		return nil, err
 	}

@@ -32,6 +32,7 @@ func New(a *verb.App, serve *cobra.Command) *cobra.Command {
 		newSuspendedCommand(env),
 		newFailuresCommand(env),
 		newOrchestrationCommand(env), newTryOrchestrationCommand(env),
+		newInstancesCommand(env), newInstanceCommand(env), newOrchestrationsCommand(env),
 		newSubscriptionsCommand(env), newTrackCommand(env), newPublishCommand(env), newTestMapCommand(env), newMapWorkerCommand(env))
 	for _, s := range stateVerbs {
 		cmd.AddCommand(newStateCommand(env, s))

@@ -66,7 +66,7 @@ them be sent, or terminate them.`, "is not enlisted any more", "was not enlisted
 }
 
 func newStateCommand(env environment, s stateVerb) *cobra.Command {
-	var isGroup bool
+	var isGroup, isOrchestration bool
 	cmd := &cobra.Command{
 		Use:     s.name + " " + s.argument,
 		Short:   s.short,
@@ -76,8 +76,12 @@ func newStateCommand(env environment, s stateVerb) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			kind := flowstore.KindSendPort
 			switch {
+			case isGroup && isOrchestration:
+				return verb.Usagef("--group and --orchestration do not go together")
 			case isGroup:
 				kind = flowstore.KindGroup
+			case isOrchestration:
+				kind = flowstore.KindOrchestration
 			case s.argument == "LOCATION":
 				kind = "receive location"
 			}
@@ -90,6 +94,9 @@ func newStateCommand(env environment, s stateVerb) *cobra.Command {
 		complete = completeLocations
 	}
 	env.CompleteArgument(cmd, complete, 1)
+	if s.argument == "NAME" {
+		cmd.Flags().BoolVar(&isOrchestration, "orchestration", false, "an orchestration")
+	}
 	if s.hasGroups {
 		cmd.Flags().BoolVar(&isGroup, "group", false, "a send port group")
 	}

@@ -46,7 +46,7 @@ func (c FlowConfig) Check() error {
 			return fmt.Errorf("a size must be from %d to %d bytes", smallestBody, 1<<20)
 		}
 	}
-	if err := checkHops(c.Peers, systemParley, systemFloor, systemRequest); err != nil {
+	if err := checkHops(c.Peers, systemParley, systemFloor, systemRequest, systemOrchestration); err != nil {
 		return err
 	}
 	var known []string
@@ -64,10 +64,14 @@ func (c FlowConfig) Check() error {
 // systemFloor is COPY in batches and DELETE in batches, the most that PostgreSQL does for such bodies.
 const systemFloor = "copy"
 
+// systemOrchestration is Parley with an orchestration between the two ports: receive, instance, send.
+const systemOrchestration = "parley-orchestration"
+
 // FlowSystems lists what can be measured, with a line on each.
 func FlowSystems(peers []HopPeer) []Variant {
 	list := []Variant{
 		{systemParley, "one hop through the message box: a TCP location, a subscription by content, a TCP port, tracking on"},
+		{systemOrchestration, "receive, an instance of an orchestration for each message, send: the same ports, tracking on"},
 		{systemRequest, "a request by HTTP that a function of PostgreSQL answers through the message box: how long its client waits"},
 		{systemFloor, "the same bodies by COPY in batches of 100, and deleted in batches of 100, in one session"},
 	}

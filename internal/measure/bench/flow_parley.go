@@ -11,9 +11,20 @@ import (
 
 // startParley defines a hop in an empty database and starts a node that serves it.
 func (f *flow) startParley(ctx context.Context, place HopPlace) (func(ctx context.Context) error, error) {
+	return f.startWith(ctx, place, hopDefinitions)
+}
+
+// startOrchestration does the same with an orchestration between the location and the port.
+func (f *flow) startOrchestration(ctx context.Context, place HopPlace) (func(ctx context.Context) error, error) {
+	return f.startWith(ctx, place, orchestrationDefinitions)
+}
+
+func (f *flow) startWith(
+	ctx context.Context, place HopPlace, definitionsOf func(place HopPlace, role string) map[string]any,
+) (func(ctx context.Context) error, error) {
 	d := database{name: place.Database.Database, config: place.Database}
 	flags := []string{"--allow-listen", place.Listen, "--allow-connect", place.Target}
-	return f.startFlow(ctx, d, place.Folder, place.Listen, flags, func(role string) map[string]any { return hopDefinitions(place, role) })
+	return f.startFlow(ctx, d, place.Folder, place.Listen, flags, func(role string) map[string]any { return definitionsOf(place, role) })
 }
 
 // defineFlow installs the schema and applies definitions.
@@ -35,9 +46,11 @@ func defineFlow(ctx context.Context, conn *pgx.Conn, definitions func(role strin
 	return nil
 }
 
+// orderType is the type of the messages that are measured.
+const orderType = "http://bench.example/orders#Order"
+
 // hopDefinitions are a location, a type of message, and a port that subscribes to it.
 func hopDefinitions(place HopPlace, role string) map[string]any {
-	const orderType = "http://bench.example/orders#Order"
 	return map[string]any{
 		"application": map[string]any{"Bench": map[string]any{"tracking": true}},
 		"host":        map[string]any{"Hop": map[string]any{"role": role}},
@@ -55,4 +68,21 @@ func hopDefinitions(place HopPlace, role string) map[string]any {
 			"settings": map[string]any{"connections": 2},
 		}},
 	}
+}
+
+// orchestrationDefinitions are those of a hop whose port gets what an orchestration sends, which takes each message and sends it on.
+func orchestrationDefinitions(place HopPlace, role string) map[string]any {
+	definitions := hopDefinitions(place, role)
+	delete(definitions["send port"].(map[string]any)["TCP out"].(map[string]any), "filter")
+	definitions["orchestration"] = map[string]any{"Forward": map[string]any{
+		"application": "Bench", "host": "Hop", "messages": map[string]any{"order": orderType},
+		"ports": map[string]any{"out": map[string]any{"send_port": "TCP out"}},
+		"body": []map[string]any{
+			{"receive": map[string]any{"message": "order", "activate": true}}, {"send": map[string]any{"message": "order", "port": "out"}},
+		},
+		"activations": []map[string]any{{
+			"receive": "0", "filter": [][]map[string]any{{{"property": "MessageType", "operator": "=", "value": orderType}}},
+		}},
+	}}
+	return definitions
 }

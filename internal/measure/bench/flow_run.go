@@ -77,6 +77,11 @@ func (f *flow) trials(report *FlowReport) (trials []flowTrial) {
 				return f.through(ctx, hop.Parley{}, size, f.startParley)
 			}})
 		}
+		if f.wants(systemOrchestration) {
+			trials = append(trials, flowTrial{system: systemOrchestration, size: size, run: func(ctx context.Context) (FlowRound, error) {
+				return f.through(ctx, hop.Parley{}, size, f.startOrchestration)
+			}})
+		}
 		if f.wants(systemFloor) {
 			trials = append(trials, flowTrial{
 				system: systemFloor, size: size, promise: "no subscriptions, no deliveries",
@@ -211,12 +216,14 @@ func summarizeFlow(t flowTrial, rounds []FlowRound) FlowResult {
 	}
 }
 
-// flowRatios compares Parley with each other system that had bodies of the same size.
+// flowRatios compares Parley with each other system that had bodies of the same size, and orchestrations with one hop.
 func flowRatios(results []FlowResult) map[string]float64 {
 	ratios := make(map[string]float64)
 	for _, ours := range results {
 		for _, r := range results {
-			if ours.System == systemParley && r.System != systemParley && r.Size == ours.Size && r.ProcessedPerSecond > 0 {
+			if ours.System == systemParley && r.System == systemOrchestration && r.Size == ours.Size && ours.ProcessedPerSecond > 0 {
+				ratios[fmt.Sprintf("%s/%s %d", r.System, systemParley, r.Size)] = r.ProcessedPerSecond / ours.ProcessedPerSecond
+			} else if ours.System == systemParley && r.System != systemParley && r.Size == ours.Size && r.ProcessedPerSecond > 0 {
 				ratios[fmt.Sprintf("%s/%s %d", systemParley, r.System, r.Size)] = ours.ProcessedPerSecond / r.ProcessedPerSecond
 			}
 		}

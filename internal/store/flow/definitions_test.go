@@ -102,6 +102,9 @@ func TestThePageShowsEverySetting(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range settings {
+		if s.Name == "activations" { // parley flow apply writes it
+			continue
+		}
 		if sqltest.Value[bool](b.Session, "select not exists (select from jsonb_each($1::jsonb -> $2::text) as o where o.value ? $3::text)", string(written), s.Kind, s.Name) {
 			t.Errorf("no example has %s of a %s", s.Name, s.Kind)
 		}

@@ -26,7 +26,7 @@ func ChangeState(ctx context.Context, db pgdb.DB, operation, name, kind string) 
 	case "unenlist":
 		return one[bool](ctx, db, what, "select parley_flow.unenlist($1::text, $2::text)", name, kind)
 	case "stop":
-		return one[bool](ctx, db, what, "select parley_flow.stop($1::text)", name)
+		return one[bool](ctx, db, what, "select parley_flow.stop($1::text, $2::text)", name, kind)
 	case "enable":
 		return one[bool](ctx, db, what, "select parley_flow.enable($1::text)", name)
 	}

@@ -44,8 +44,9 @@ type Claim struct {
 // ClaimMessages claims messages of send ports whose turn it is, in the order in which they are to be sent.
 func ClaimMessages(ctx context.Context, db pgdb.DB, c Claim) ([]Claimed, error) {
 	return collect[Claimed](ctx, db, "claim messages of host "+c.Host, `
-		select lease_id, item_id, stage, coalesce(send_port, ''), coalesce(location, ''), order_key, message_id, interchange_id,
-			coalesce(parent_id, 0), message_type, received_at, attempts, size, coalesce(promoted, '{}'), coalesce(written, '{}'),
+		select lease_id, item_id, stage, coalesce(send_port, ''), coalesce(location, ''), order_key, coalesce(message_id, 0),
+			coalesce(interchange_id, 0), coalesce(parent_id, 0), message_type, coalesce(received_at, clock_timestamp()), attempts,
+			coalesce(size, 0), coalesce(promoted, '{}'), coalesce(written, '{}'),
 			coalesce(parts, 'null'), coalesce(content_id, 0), body
 		from parley_flow._p_claim(
 			host => $1::text, holder => $2::text, lanes => $3::integer, each => $4::integer, lease => $5::interval,

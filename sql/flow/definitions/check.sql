@@ -9,7 +9,7 @@ as $$
 begin
   if octet_length(name) not between 1 and 200 or name ~ '[[:cntrl:]]' or name ~ '^[[:space:]]|[[:space:]]$' then
     return '1 to 200 bytes, without control characters and without blanks at its ends';
-  elsif kind in ('send port', 'receive location') and name ~ '[#*]' then
+  elsif kind in ('send port', 'receive location', 'orchestration') and name ~ '[#*]' then
     return 'without # and *, which have a meaning in the names of lanes';
   elsif kind = 'property schema' and name ~ '#' then
     return 'a namespace, without #';

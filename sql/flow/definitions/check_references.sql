@@ -141,6 +141,64 @@ $$;
 comment on function parley_flow._p_check_promotions(text, text, jsonb, parley_flow._p_scene) is
 'Gives what is wrong with the promotions of a message type. Paths are checked by the host, which reads them.';
 
+create function parley_flow._p_check_orchestration(name text, settings jsonb, scene parley_flow._p_scene)
+returns setof parley_flow.fault
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_path constant text[] := array['orchestration', name, 'activations'];
+  v_activations constant jsonb := case
+    when jsonb_typeof(settings -> 'activations') = 'array' then settings -> 'activations' else '[]'
+  end;
+  v_one record;
+begin
+  if scene.names -> 'send port' ? name then
+    return next parley_flow._p_fault(array['orchestration', name], 'name taken', name);
+  end if;
+  for v_one in
+    select (a.n - 1)::text as n, a.activation as value,
+      coalesce(nullif(a.activation -> 'convoy', 'null'), '[]') as convoy
+    from jsonb_array_elements(v_activations) with ordinality as a (activation, n)
+  loop
+    if jsonb_typeof(v_one.value) <> 'object' or jsonb_typeof(v_one.value -> 'receive') is distinct from 'string'
+      or jsonb_typeof(v_one.value -> 'filter') is distinct from 'array' or jsonb_typeof(v_one.convoy) <> 'array' then
+      return next parley_flow._p_fault(
+        v_path || v_one.n, 'activation', v_one.n, parley_flow._p_kind_of_value(v_one.value)
+      );
+      return;
+    end if;
+    return query
+    select f.*
+    from parley_flow._p_check_filter(v_path || v_one.n || 'filter'::text, v_one.value -> 'filter', scene.types) as f;
+    return query
+    select f.*
+    from jsonb_array_elements_text(v_one.convoy) as p (property)
+    cross join lateral parley_flow._p_fault(
+      v_path || v_one.n || 'convoy'::text, 'property', p.property,
+      (select string_agg(e.name, ', ') from parley_flow._p_engine_property as e)
+    ) as f
+    where not scene.types ? p.property;
+  end loop;
+  if (
+    select count(distinct c.convoy)
+    from jsonb_array_elements(v_activations) as a (activation)
+    cross join lateral (
+      select array(
+          select p.name from jsonb_array_elements_text(a.activation -> 'convoy') as p (name) order by 1
+        ) as convoy
+    ) as c
+    where jsonb_array_length(coalesce(nullif(a.activation -> 'convoy', 'null'), '[]')) > 0
+  ) > 1 then
+    return next parley_flow._p_fault(v_path, 'convoys', name);
+  end if;
+end
+$$;
+
+comment on function parley_flow._p_check_orchestration(text, jsonb, parley_flow._p_scene) is
+'Gives what is wrong with the activations of an orchestration. Its body is checked by the host, which
+compiles it.';
+
 create function parley_flow._p_check_object(
   kind text, name text, settings jsonb, scene parley_flow._p_scene
 ) returns setof parley_flow.fault
@@ -160,6 +218,9 @@ begin
   elsif kind in ('send port', 'send port group') and jsonb_typeof(settings -> 'filter') = 'array' then
     return query
     select f.* from parley_flow._p_check_filter(array[kind, name, 'filter'], settings -> 'filter', scene.types) as f;
+  end if;
+  if kind = 'orchestration' then
+    return query select f.* from parley_flow._p_check_orchestration(name, settings, scene) as f;
   end if;
   if kind = 'send port' and jsonb_typeof(settings -> 'order_key') = 'string' then
     if settings -> 'ordered' is distinct from 'true' then

@@ -52,6 +52,8 @@ begin
     return 'an array of AND groups';
   elsif type = 'shapes' and v_is <> 'array' then
     return 'a list of shapes';
+  elsif type = 'activations' and v_is <> 'array' then
+    return 'an array of {"receive", "filter", "convoy"}';
   elsif type = 'references' and (
     v_is <> 'array' or exists (select from jsonb_array_elements(value) as e (e) where jsonb_typeof(e.e) <> 'string')
   ) then

@@ -94,6 +94,81 @@ $$;
 comment on function parley_flow._p_derive_send_port(text, jsonb) is
 'Makes a send port, which is bound to begin with, or changes it.';
 
+create function parley_flow._p_with_called(name text, settings jsonb) returns jsonb
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  with recursive called (name, settings) as (
+    select $1, $2
+    union
+    select d.name, d.settings
+    from called as c
+    cross join lateral jsonb_path_query(c.settings -> 'body', 'strict $.**.call') as o (call)
+    join parley_flow._p_definition as d
+      on d.kind = 'orchestration'
+      and d.name = case
+        when jsonb_typeof(o.call) = 'object' then o.call ->> 'orchestration' else o.call #>> '{}'
+      end
+  )
+
+  select $2 || coalesce(
+    (
+      select jsonb_build_object('called', jsonb_object_agg(c.name, c.settings - '{state,activations}'::text[]))
+      from called as c
+      where c.name <> $1
+      having count(*) > 0
+    ), '{}'
+  )
+$$;
+
+comment on function parley_flow._p_with_called(text, jsonb) is
+'Gives what an orchestration does together with those that it calls, which are a part of it.';
+
+create function parley_flow._p_derive_orchestration(name text, settings jsonb) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  -- The rest says how it runs, and not what it does.
+  v_program constant jsonb := parley_flow._p_with_called(name, settings - array[
+    'description', 'host', 'application', 'state', 'priority', 'concurrency', 'batch', 'retry_policy', 'running',
+    'unread', 'activations'
+  ]);
+  v_newest record;
+begin
+  select v.version, v.settings into v_newest
+  from parley_flow._p_orchestration_version as v
+  where v.name = $1
+  order by v.version desc
+  limit 1;
+  if v_newest.settings is distinct from v_program then
+    insert into parley_flow._p_orchestration_version (name, version, settings)
+    values ($1, coalesce(v_newest.version, 0) + 1, v_program);
+  end if;
+  insert into parley_flow._p_send_port as s (
+    name, application, host_id, adapter, address, pipeline, state, item_priority, is_ordered, on_failure, retry_policy,
+    routes_failed, is_process, convoy, version
+  )
+  select $1, settings ->> 'application', h.host_id, 'Orchestration', $1, 'PassThruTransmit', 'Bound',
+    11 - (settings -> 'priority')::integer, false, 'wait', settings ->> 'retry_policy', false, true,
+    (
+      select array(select p.name from jsonb_array_elements_text(a.activation -> 'convoy') as p (name) order by 1)
+      from jsonb_array_elements(settings -> 'activations') as a (activation)
+      where jsonb_array_length(coalesce(nullif(a.activation -> 'convoy', 'null'), '[]')) > 0
+      limit 1
+    ),
+    coalesce(v_newest.version, 0) + (v_newest.settings is distinct from v_program)::integer
+  from parley_flow._p_host as h
+  where h.name = settings ->> 'host'
+  on conflict on constraint _p_send_port_name_key do update
+  set application = excluded.application, host_id = excluded.host_id, item_priority = excluded.item_priority,
+    retry_policy = excluded.retry_policy, convoy = excluded.convoy, version = excluded.version;
+end
+$$;
+
+comment on function parley_flow._p_derive_orchestration(text, jsonb) is
+'Makes an orchestration, which is bound to begin with, or changes it: another program is another version.';
+
 create function parley_flow._p_derive_rest(kind text, name text, settings jsonb) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -156,6 +231,8 @@ begin
     perform parley_flow._p_derive_receiving(kind, name, v_settings);
   elsif kind = 'send port' then
     perform parley_flow._p_derive_send_port(name, v_settings);
+  elsif kind = 'orchestration' then
+    perform parley_flow._p_derive_orchestration(name, v_settings);
   else
     perform parley_flow._p_derive_rest(kind, name, v_settings);
   end if;
@@ -176,7 +253,7 @@ begin
     delete from parley_flow._p_right as r where r.scope = 'receive port' and r.object = $2;
   elsif kind = 'receive location' then
     delete from parley_flow._p_receive_location as l where l.name = $2;
-  elsif kind = 'send port' then
+  elsif kind in ('send port', 'orchestration') then
     delete from parley_flow._p_send_port as s where s.name = $2;
   elsif kind = 'send port group' then
     delete from parley_flow._p_port_group as g where g.name = $2;

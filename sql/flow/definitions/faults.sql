@@ -43,7 +43,15 @@ from (values
   ('order key', 'order_key is set, and ordered is not', null, 'Set ordered to true, or leave order_key out.'),
   ('no properties', 'property schema "%1$s" has no properties', null, 'Give {"Name": {"type": "text"}}.'),
   ('messages wait', 'send port "%1$s" cannot %2$s now', 'Messages wait for it.',
-    'Let them be sent, or terminate them; stop what publishes them meanwhile.')
+    'Let them be sent, or terminate them; stop what publishes them meanwhile.'),
+  ('name taken', '"%1$s" is a send port and an orchestration', 'Both have lanes, which are called by their names.',
+    'Give one of the two another name.'),
+  ('activation', 'activation %1$s of an orchestration is %2$s', null,
+    'Leave activations to parley flow apply, or give {"receive": path, "filter": [[...]], "convoy": [properties]}.'),
+  ('convoys', 'the activations of orchestration "%1$s" belong together by different properties', null,
+    'Have all receives that begin instances of it initialise the same correlation set.'),
+  ('instances run', 'orchestration "%1$s" cannot %2$s now', 'It has %3$s instances.',
+    'Let them end, or terminate them: parley flow terminate, with a filter that names the orchestration.')
 ) as t (situation, message, cause, remedy);
 
 comment on view parley_flow._p_fault_text is 'The faults of definitions; %1$s and the like stand for a value.';

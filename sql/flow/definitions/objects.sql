@@ -64,14 +64,18 @@ create table parley_flow._p_send_port (
   is_tracked boolean not null default true,
   pause_at bigint not null default 500000,
   resume_at bigint not null default 400000,
-  stopped_for text
+  stopped_for text,
+  is_process boolean not null default false,
+  convoy text[],
+  version integer
 );
 
 comment on table parley_flow._p_send_port is
-'Send ports and their states. item_priority: that of its items in the store, 10 first; is_tracked:
-as its application says; pause_at and resume_at: between how many messages that wait intake is throttled that feeds it
-alone; stopped_for: why the engine has
-stopped it, null when an operator did.';
+'Send ports and orchestrations, which are subscribers alike, and their states. item_priority: that of its items in the
+store, 10 first; is_tracked: as its application says; pause_at and resume_at: between how many messages that wait intake
+is throttled that feeds it alone; stopped_for: why the engine has stopped it, null when an operator did. Of an
+orchestration: is_process; convoy, the properties by whose values messages that begin instances belong together, null:
+each by itself; version, the newest.';
 
 create index _p_send_port_host on parley_flow._p_send_port (host_id);
 
@@ -128,6 +132,17 @@ create table parley_flow._p_pipeline_version (
 
 comment on table parley_flow._p_pipeline_version is
 'Pipelines, present and past: running work keeps the version that it began with, and tracking names it.';
+
+create table parley_flow._p_orchestration_version (
+  name text not null,
+  version integer not null,
+  settings jsonb not null,
+  made_at timestamptz not null default clock_timestamp(),
+  primary key (name, version)
+);
+
+comment on table parley_flow._p_orchestration_version is
+'Orchestrations, present and past: an instance keeps the version with which it began.';
 
 insert into parley_flow._p_property (name, type)
 select e.name, e.type from parley_flow._p_engine_property as e;

@@ -185,7 +185,18 @@ from (values
     'Sets of 1 to 8 properties by whose values messages belong to an instance.'),
   ('orchestration', 'ports', 'declarations', false, '{}', null, null, null, null,
     'Its logical ports, each with {"send_port"}; one without is routed by content.'),
-  ('orchestration', 'body', 'shapes', true, null, null, null, null, null, 'What it does: a list of shapes.')
+  ('orchestration', 'body', 'shapes', true, null, null, null, null, null, 'What it does: a list of shapes.'),
+  ('orchestration', 'activations', 'activations', false, '[]', null, null, null, null,
+    'Its receives that begin instances, which parley flow apply takes from body: {"receive", "filter", "convoy"}.'),
+  ('orchestration', 'running', 'choice', false, '"keep"', null, null, '{keep,migrate,terminate}', null,
+    'Instances of earlier versions when body changes: they go on as they began, with the new version, or end.'),
+  ('orchestration', 'priority', 'integer', false, '5', '1', '10', null, null, '1 comes first, 10 last.'),
+  ('orchestration', 'concurrency', 'integer', false, '4', '1', '1000', null, null,
+    'How many batches of its messages a node runs at once.'),
+  ('orchestration', 'batch', 'integer', false, '100', '1', '1000', null, null,
+    'How many messages a node runs in one transaction.'),
+  ('orchestration', 'retry_policy', 'reference', false, null, null, null, null, 'retry policy',
+    'When a step that failed is tried again; null: three times after five minutes. Then the instance is suspended.')
 ) as d (
   kind, setting, type, is_required, default_value, lowest, highest, choices, refers_to, description
 );

@@ -51,12 +51,21 @@ from (values
     'Apply a send port of this name and resume the message, or terminate it.'),
   ('send.killed', 'send', null, 'Hosts have died of the message again and again.',
     'Save it, find out why, and resume or terminate it.'),
+  ('process.unread', 'process', null,
+    'The instance to which the message came has ended, or passed the receive for it.',
+    'Resume it: it begins a new instance where it may. Or terminate it.'),
+  ('process.fault', 'process', null, 'An orchestration has met an error that nothing in it caught.',
+    'Read the error: it names the shape. Mend what it names, and resume the instance.'),
+  ('process.step', 'process', null, 'A step of an instance could not be run, and its retries are over.',
+    'Read the error. Mend its cause, and resume the instance.'),
+  ('process.killed', 'process', null, 'Hosts have died of a step of the instance again and again.',
+    'See what the step does, such as a document that is too large; resume or terminate the instance.'),
   ('operator', 'operator', null, 'An operator has suspended the message.', 'Resume or terminate it.')
 ) as c (code, category, original, cause, remedy);
 
 comment on view parley_flow.failure_codes is
-'Why messages fail: code, category (routing, receive, send, operator), the number under which BizTalk knows it, cause
-and remedy.';
+'Why messages fail: code, category (routing, receive, send, process, operator), the number under which BizTalk knows it,
+cause and remedy.';
 
 create function parley_flow._p_require_code(code text) returns boolean
 language plpgsql stable

@@ -6,7 +6,7 @@
 create table parley_flow._p_suspended (
   suspension_id bigint generated always as identity primary key,
   message_id bigint not null,
-  stage text not null check (stage in ('RECEIVE', 'ROUTE', 'SEND')),
+  stage text not null check (stage in ('RECEIVE', 'ROUTE', 'SEND', 'PROCESS')),
   application text,
   receive_port text,
   location text,

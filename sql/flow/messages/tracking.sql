@@ -100,7 +100,7 @@ begin
       'sizes', parley_flow._p_alike(b.sizes), 'attempts', parley_flow._p_alike(b.attempts),
       'interchanges', nullif(parley_flow._p_alike(b.interchanges), '0'),
       'parents', nullif(parley_flow._p_alike(b.parents), '0'),
-      'details', case when array_remove(b.details, null) <> '{}' then to_jsonb(b.details) end
+      'details', case when array_remove(b.details, null) <> '{}' then parley_flow._p_alike(b.details) end
     )) || case
       when b.first_id + cardinality(b.ids) - 1 = b.ids[cardinality(b.ids)]
         then jsonb_build_object('first', b.first_id, 'last', b.ids[cardinality(b.ids)])

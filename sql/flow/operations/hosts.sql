@@ -77,6 +77,17 @@ $$;
 comment on function parley_flow._p_objects_of(text, text[]) is
 'Gives objects of a kind by their names, with defaults; names null: all.';
 
+create function parley_flow._p_names_of(kind text) returns jsonb
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(jsonb_object_agg(d.name, '{}'::jsonb), '{}')
+  from parley_flow._p_definition as d
+  where d.kind = $1
+$$;
+
+comment on function parley_flow._p_names_of(text) is 'Gives the names of objects of a kind, as members of an object.';
+
 create function parley_flow._p_configuration(host text, caller parley.caller default parley.current_caller())
 returns jsonb
 language plpgsql stable security definer
@@ -110,7 +121,19 @@ begin
             || jsonb_build_object('state', s.state, 'send_port', s.send_port_id)
         ), '{}')
         from parley_flow._p_send_port as s
-        where s.host_id = v_host.host_id
+        where s.host_id = v_host.host_id and not s.is_process
+      ),
+      'orchestrations', (
+        select coalesce(jsonb_object_agg(
+          s.name, parley_flow._p_objects_of('orchestration', array[s.name]) -> s.name
+            || jsonb_build_object('state', s.state, 'send_port', s.send_port_id, 'version', s.version)
+        ), '{}')
+        from parley_flow._p_send_port as s
+        where s.host_id = v_host.host_id and s.is_process
+      ),
+      'known', jsonb_build_object(
+        'orchestration', parley_flow._p_objects_of('orchestration', null),
+        'map', parley_flow._p_names_of('map'), 'send port', parley_flow._p_names_of('send port')
       ),
       'pipelines', (
         select jsonb_object_agg(
@@ -135,8 +158,8 @@ $$;
 
 comment on function parley_flow._p_configuration(text, parley.caller) is
 'Gives what of the definitions concerns a host, with defaults and states, and all subscriptions: {"version", "epoch",
-"host", "receive_locations", "receive_ports", "send_ports", "pipelines", "message_types", "maps", "property_schemas",
-"retry_policies", "groups"}, objects by their names.
+"host", "receive_locations", "receive_ports", "send_ports", "orchestrations", "known", "pipelines", "message_types",
+"maps", "property_schemas", "retry_policies", "groups"}, objects by their names.
 Errors: PF001.';
 
 create function parley_flow._p_report(

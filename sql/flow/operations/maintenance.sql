@@ -112,6 +112,32 @@ comment on function parley_flow._p_forget_pipelines() is
 'Removes versions of pipelines that are older than their retention and not the newest, or of a pipeline that was
 dropped; gives how many.';
 
+create function parley_flow._p_forget_programs() returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_forgotten integer;
+begin
+  delete from parley_flow._p_orchestration_version as v
+  where v.made_at < clock_timestamp() - parley_flow._p_retention_of('pipelines')
+    and not exists (
+      select from parley_flow._p_send_port as s where s.name = v.name and s.is_process and s.version = v.version
+    ) and not exists (
+      select
+      from parley_flow._p_send_port as s
+      join parley_flow._p_instance as i on i.send_port_id = s.send_port_id
+      where s.name = v.name and i.version = v.version
+    );
+  get diagnostics v_forgotten = row_count;
+  return v_forgotten;
+end
+$$;
+
+comment on function parley_flow._p_forget_programs() is
+'Removes versions of orchestrations that are older than the retention of pipelines, are not the newest, and have no
+instances; gives how many.';
+
 create function parley_flow._p_do_task(task text) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -120,6 +146,7 @@ begin
   return case task
     when 'taken back' then parley_flow._p_take_back()
     when 'strays' then parley_flow._p_gather_strays()
+    when 'ended instances' then parley_flow._p_end_marked()
     when 'counted messages' then parley_flow._p_count_messages()
     when 'held keys' then parley_flow._p_sweep_held_keys()
     when 'kept messages' then parley_flow._p_remove_kept()
@@ -130,7 +157,7 @@ begin
     when 'idempotency keys' then parley_flow._p_forget_published()
     when 'suspects' then parley_flow._p_forget_suspects()
     when 'nodes' then parley_flow._p_forget_instances()
-    when 'pipelines' then parley_flow._p_forget_pipelines()
+    when 'pipelines' then parley_flow._p_forget_pipelines() + parley_flow._p_forget_programs()
     when 'roles that are gone' then parley_flow._p_follow_roles()
     when 'requests' then parley_flow._p_sweep_requests()
     when 'audit' then parley_flow._p_forget_audit()
@@ -231,9 +258,9 @@ begin
     return;
   end if;
   foreach task in array array[
-    'taken back', 'strays', 'counted messages', 'held keys', 'kept messages', 'begun bodies', 'counters',
-    'routing failures', 'ledger', 'idempotency keys', 'suspects', 'nodes', 'pipelines', 'roles that are gone', 'audit',
-    'requests'
+    'taken back', 'strays', 'ended instances', 'counted messages', 'held keys', 'kept messages', 'begun bodies',
+    'counters', 'routing failures', 'ledger', 'idempotency keys', 'suspects', 'nodes', 'pipelines',
+    'roles that are gone', 'audit', 'requests'
   ] loop
     error := null;
     done := 0;

@@ -94,13 +94,28 @@ as $$
 declare
   v_message parley_flow._p_message;
   v_ports integer[];
+  v_instances bigint[];
 begin
   select * into v_message from parley_flow._p_message as m where m.message_id = suspended.message_id;
   v_ports := array(select m.send_port_id from parley_flow._p_match(array[v_message.promoted]) as m);
-  if v_ports = '{}' then
+  v_instances := array(
+    select w.instance_id
+    from parley_flow._p_match_waits(array[v_message.promoted]) as w
+    where not exists (
+      select
+      from parley_flow._p_send_port as s
+      where s.send_port_id = w.send_port_id and s.send_port_id = any (v_ports) and s.convoy is not null
+    )
+  );
+  if v_ports = '{}' and v_instances = '{}' then
     return false;
   end if;
-  perform parley_flow._p_add_deliveries(v_message.message_id, cardinality(v_ports) - 1);
+  perform parley_flow._p_add_deliveries(
+    v_message.message_id, cardinality(v_ports) + cardinality(v_instances) - 1
+  );
+  perform parley_flow._p_deliver_to_instances(
+    array[v_message.message_id], array_fill(1, array[cardinality(v_instances)]), v_instances, due_at
+  );
   perform parley_flow._p_deliver(
     array[v_message.message_id], array[v_message.promoted], array_fill(1, array[cardinality(v_ports)]), v_ports,
     due_at
@@ -150,6 +165,7 @@ begin
   end if;
   v_is_resumed := case suspended.stage
     when 'SEND' then parley_flow._p_resume_send(suspended, due_at)
+    when 'PROCESS' then parley_flow._p_resume_send(suspended, due_at)
     when 'RECEIVE' then parley_flow._p_resume_receive(suspended, due_at)
     else parley_flow._p_resume_route(suspended, due_at)
   end;

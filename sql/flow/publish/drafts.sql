@@ -190,7 +190,7 @@ begin
       ) as p
       join parley_flow._p_send_port as s on s.send_port_id = p.send_port_id
       join parley_flow._p_host as h on h.host_id = s.host_id
-      where s.order_key is null
+      where s.order_key is null and s.convoy is null
       order by s.send_port_id
     loop
       perform parley_store.put_work(
@@ -212,7 +212,10 @@ begin
     join parley_flow._p_send_port as s on s.send_port_id = m.send_port_id and s.name <> all (v_done)
     join parley_flow._p_host as h on h.host_id = s.host_id
     cross join lateral (
-      select case when s.order_key is not null then parley_flow._p_key_of(promoted[m.n] ->> s.order_key) end as key
+      select case
+        when s.order_key is not null then parley_flow._p_key_of(promoted[m.n] ->> s.order_key)
+        when s.convoy is not null then 'k' || parley_flow._p_convoy_key(promoted[m.n], s.convoy)
+      end as key
     ) as k
     group by h.system, s.item_priority
     order by h.system, s.item_priority

@@ -31,7 +31,7 @@ Errors: PF010 the arrays differ in length.';
 
 create function parley_flow._p_publish_drafts(
   drafts parley_flow._p_draft[], origin parley_flow._p_origin, epoch bigint default null,
-  matched_messages integer[] default null, matched_ports bigint[] default null
+  matched_messages integer[] default null, matched_ports bigint[] default null, publishers bigint[] default null
 ) returns table (n integer, message_id bigint, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -45,6 +45,8 @@ declare
   v_ports integer[];
   v_deliveries integer[];
   v_reached integer[];
+  v_waited_ns integer[];
+  v_instances bigint[];
 begin
   select array_agg(d.message_id order by d.n), array_agg(d.promoted order by d.n), bool_or(d.code is not null)
   into v_ids, v_promoted, v_are_failed
@@ -65,13 +67,19 @@ begin
     from unnest(v_ns, v_ports) as m (n, port)
     where drafts[m.n].code is null;
   end if;
-  if v_ns = array(select g.n from generate_series(1, cardinality(v_ids)) as g (n)) then
+  if exists (select from parley_flow._p_awaited_property) then
+    select w.ns, w.instances into v_waited_ns, v_instances
+    from parley_flow._p_waiting_for(
+      v_promoted, v_ns, v_ports, publishers, array(select d.code is not null from unnest(drafts) as d)
+    ) as w;
+  end if;
+  if v_instances is null and v_ns = array(select g.n from generate_series(1, cardinality(v_ids)) as g (n)) then
     v_deliveries := array_fill(1, array[cardinality(v_ids)]);
   else
     select array_agg(coalesce(m.ports, 0) order by g.n) into v_deliveries
     from generate_series(1, cardinality(v_ids)) as g (n)
     left join (
-      select u.n, count(*)::integer as ports from unnest(v_ns) as u (n) group by u.n
+      select u.n, count(*)::integer as ports from unnest(v_ns || v_waited_ns) as u (n) group by u.n
     ) as m on m.n = g.n;
   end if;
   if parley_flow._p_is_waited_for(v_promoted) then
@@ -88,6 +96,9 @@ begin
   perform parley_flow._p_store_drafts(drafts, origin, v_deliveries);
   if cardinality(v_ns) > 0 then
     perform parley_flow._p_deliver(v_ids, v_promoted, v_ns, v_ports);
+  end if;
+  if v_instances is not null then
+    perform parley_flow._p_deliver_to_instances(v_ids, v_waited_ns, v_instances);
   end if;
   return query
   select g.n, v_ids[g.n], 'PUBLISHED' from generate_series(1, cardinality(v_ids)) as g (n) where v_deliveries[g.n] > 0;
@@ -109,9 +120,10 @@ end
 $$;
 
 comment on function parley_flow._p_publish_drafts(
-  parley_flow._p_draft[], parley_flow._p_origin, bigint, integer[], bigint[]
+  parley_flow._p_draft[], parley_flow._p_origin, bigint, integer[], bigint[], bigint[]
 ) is
 'Publishes messages: stores them and makes their deliveries; what failed before, or matches nothing, is suspended or
 routed as a failed message. An answer that comes too late and that no port asks for is DROPPED where its port says so.
 Arguments: drafts; origin; epoch, of the subscriptions with which the caller has matched them, null when it has not;
-matched_messages and matched_ports, which of them, from 1 on, matched which send port, when the epoch is that of now.';
+matched_messages and matched_ports, which of them, from 1 on, matched which send port, when the epoch is that of now;
+publishers, null or the instance of each, which gets none of what it publishes.';

@@ -237,26 +237,6 @@ func TestAnswersAreMessages(t *testing.T) {
 	}
 }
 
-// An instance waits by equalities of properties; what it gets is in its lane, and one that has ended gets nothing.
-func TestInstancesWaitByProperties(t *testing.T) {
-	t.Parallel()
-	d := newDesk(t, "{}")
-	system := sqltest.Value[string](d.Session, "select system from parley_flow._p_host where name = 'Send'")
-	d.Exec("insert into parley_flow._p_correlated_property (property, type) values ('urn:p#Amount', 'number'), ('urn:p#Po', 'text')")
-	d.Exec(`insert into parley_flow._p_instance_subscription (kind, waiter_id, reference, hash, property, value, others, system, lane)
-		select 'test', w.id, 'next', parley_flow._p_hash('urn:p#Amount', '7'), 'urn:p#Amount', '7', w.others, $1, 'instances'
-		from (values (1, '{"urn:p#Po": "a"}'::jsonb), (2, '{"urn:p#Po": "b"}'), (3, '{}')) as w (id, others)`, system)
-	d.PublishFlow("other", `{"urn:p#Amount": 7.0, "urn:p#Po": "a"}`)
-	d.PublishFlow("other", `{"urn:p#Amount": 8, "urn:p#Po": "a"}`)
-	sqltest.Equal(d.Session, "1 3", `select string_agg(s.waiter_id::text, ' ' order by s.waiter_id)
-		from parley_store.claim_lane($1, 'instances') as c
-		join parley_flow._p_instance_subscription as s on s.subscription_id = convert_from(c.data, 'UTF8')::bigint`, system)
-	sqltest.Equal(d.Session, 1, "select count(*)::integer from parley_flow._p_suspended")
-	d.Exec("delete from parley_flow._p_instance_subscription")
-	d.PublishFlow("other", `{"urn:p#Amount": 7}`)
-	sqltest.Equal(d.Session, 2, "select count(*)::integer from parley_flow._p_suspended")
-}
-
 // A request that its only port gives up fails at once; with another port that may answer it waits.
 func TestARequestThatIsGivenUpFails(t *testing.T) {
 	t.Parallel()

@@ -21,6 +21,10 @@ declare
   v_host constant parley_flow._p_host := parley_flow._p_require_host(parley.caller_role(caller), host);
   v_claimed parley_store.claimed_item[];
   v_are_held boolean;
+  v_are_suspected boolean;
+  v_processes constant text[] := array(
+    select s.name from parley_flow._p_send_port as s where s.host_id = v_host.host_id and s.is_process
+  );
 begin
   found := parley_flow._p_require_read_committed();
   v_claimed := array(
@@ -43,20 +47,33 @@ begin
   if v_are_held then
     v_claimed := parley_flow._p_without_held(v_host.system, v_claimed);
   end if;
-  if exists (select from parley_flow._p_suspect as s where s.system = v_host.system) then
+  v_are_suspected := exists (select from parley_flow._p_suspect as s where s.system = v_host.system);
+  if v_are_suspected then
     v_claimed := parley_flow._p_without_suspects(v_claimed);
     v_claimed := parley_flow._p_without_killers(v_host, v_claimed);
   end if;
   return query
-  select c.n::integer, c.lease_id, c.item_id, case when starts_with(c.lane, '##') then 'RECEIVE' else 'SEND' end,
+  select c.n::integer, c.lease_id, c.item_id,
+    case
+      when starts_with(c.lane, '##') then 'RECEIVE'
+      when split_part(c.lane, '#', 1) <> all (v_processes) then 'SEND'
+      when v_are_suspected and exists (
+        select
+        from parley_flow._p_suspect as s
+        where s.message_id = c.subject and s.lane = c.lane and s.deaths >= 3
+      ) then 'KILLED'
+      else 'PROCESS'
+    end,
     nullif(split_part(c.lane, '#', 1), ''), case when starts_with(c.lane, '##') then substr(c.lane, 3) end,
     convert_from(c.data, 'UTF8'), m.message_id, coalesce(m.interchange_id, m.message_id), m.parent_id, m.message_type,
     m.received_at, coalesce(k.attempts, c.attempts), coalesce(k.error, c.last_error), m.size, m.promoted, m.written,
     m.parts, m.content_id, m.body
   from unnest(v_claimed) with ordinality
     as c (lease_id, lane, item_id, subject, priority, attempts, since, expires_at, data, last_error, n)
-  join parley_flow._p_message as m on m.message_id = c.subject
+  left join parley_flow._p_message as m on m.message_id = c.subject
   left join parley_flow._p_held_key as k on v_are_held and k.system = v_host.system and k.lane = c.lane
+  -- A number below 0 is that of an instance that is to go on.
+  where m.message_id is not null or c.subject < 0
   order by c.n;
   get diagnostics n = row_count;
   if n < cardinality(v_claimed) then
@@ -69,7 +86,9 @@ comment on function parley_flow._p_claim(
   text, text, integer, integer, interval, integer, text[], integer, parley.caller
 ) is
 'Claims messages of the send ports of a host whose turn it is, those of each lane under a lease of its own; n is their
-order. Commit before they are sent. stage RECEIVE is a message that an operator resubmits into the pipeline of location.
+order. Commit before they are sent. stage is SEND; RECEIVE of a message that an operator resubmits into the pipeline of
+location; PROCESS of one for the orchestration send_port, whose order_key says for which instance or convoy, and which
+is no message where an instance only has to go on; KILLED of such a one of which hosts have died three times.
 Of an ordered port the messages of a key are to be sent in this order, and none behind one that failed. A message of
 which hosts may have died is claimed alone. A body of up to 8,000 bytes is given; a larger one is read by _p_read_body.
 Arguments: host; holder, a name for the node; lanes, how many; each, how many messages of one; lease, for how long;
@@ -87,7 +106,7 @@ begin
   for v_lease in
     select c.lease_id, array_agg(c.item_id) as items
     from unnest(claimed) as c
-    where not exists (select from parley_flow._p_message as m where m.message_id = c.subject)
+    where c.subject > 0 and not exists (select from parley_flow._p_message as m where m.message_id = c.subject)
     group by c.lease_id
   loop
     perform parley_store.complete_work(v_lease.lease_id, v_lease.items);

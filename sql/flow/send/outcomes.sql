@@ -140,7 +140,11 @@ begin
     select c.lease_id, c.item_id, c.lane
     from unnest(claimed) as c
     join parley_flow._p_suspect as s on s.message_id = c.subject and s.lane = c.lane
-    where s.deaths >= 3
+    where s.deaths >= 3 and not exists (
+      select
+      from parley_flow._p_send_port as p
+      where p.name = parley_flow._p_port_of_lane(c.lane) and p.is_process
+    )
   loop
     v_gone := v_gone || array(
       select f.item_id
@@ -169,4 +173,5 @@ end
 $$;
 
 comment on function parley_flow._p_without_killers(parley_flow._p_host, parley_store.claimed_item[]) is
-'Gives up what was claimed and hosts have died of three times; gives what is left.';
+'Gives up what was claimed and hosts have died of three times, but that of orchestrations, whose instances are
+suspended by their host; gives what is left.';

@@ -28,7 +28,7 @@ declare
 begin
   for v_system in select h.system from parley_flow._p_host as h order by h.host_id loop
     insert into parley_flow._p_suspect as s (system, lane, message_id)
-    select v_system.system, t.lane, t.subject
+    select distinct v_system.system, t.lane, t.subject
     from parley_store.take_back_leases(v_system.system) as t
     on conflict on constraint _p_suspect_pkey do update
     set deaths = s.deaths + s.is_alone::integer, is_alone = false, suspected_at = clock_timestamp();

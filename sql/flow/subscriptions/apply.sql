@@ -32,6 +32,11 @@ begin
     set settings = excluded.settings, version = excluded.version, changed_at = clock_timestamp(),
       changed_by = excluded.changed_by;
     perform parley_flow._p_derive(v_object.kind, v_object.name, v_object.settings);
+    if v_object.kind = 'orchestration' then
+      v_changes := v_changes || array(
+        select c from parley_flow._p_change_running(v_object.name, v_object.settings) as c
+      );
+    end if;
   end loop;
   return v_changes;
 end
@@ -59,7 +64,7 @@ begin
     v_changes := v_changes || array(
       select c from parley_flow._p_changes_of(v_object.kind, v_object.name, v_object.settings, null) as c
     );
-    if v_object.kind = 'send port' then
+    if v_object.kind in ('send port', 'orchestration') then
       perform parley_flow._p_retire_lanes(v_object.name);
     end if;
     delete from parley_flow._p_definition as d where d.kind = v_object.kind and d.name = v_object.name;
@@ -82,12 +87,14 @@ begin
   for v_port in
     select s.name, s.state as was, c.name is not null as is_changed,
       coalesce(o.value ->> 'state', case when c.is_new then 'Started' else s.state end) as state
-    from jsonb_each(coalesce(definitions -> 'send port', '{}')) as o
+    from jsonb_each(
+      coalesce(definitions -> 'send port', '{}') || coalesce(definitions -> 'orchestration', '{}')
+    ) as o
     join parley_flow._p_send_port as s on s.name = o.key
     left join (
       select u.name, bool_or(u.action = 'create') as is_new
       from unnest(changes) as u
-      where u.kind = 'send port'
+      where u.kind in ('send port', 'orchestration')
       group by u.name
     ) as c on c.name = o.key
   loop
@@ -116,7 +123,8 @@ begin
   if exists (
     select
     from unnest(changes) as c
-    where c.kind = 'property schema' or (c.kind in ('send port', 'send port group') and c.action = 'drop')
+    where c.kind = 'property schema'
+      or (c.kind in ('send port', 'send port group', 'orchestration') and c.action = 'drop')
       or (c.kind = 'send port group' and c.setting = 'ports')
   ) then
     perform parley_flow._p_subscribe(null);
@@ -126,7 +134,7 @@ begin
     select s.send_port_id
     from unnest(changes) as c
     join parley_flow._p_send_port as s on s.name = c.name
-    where c.kind = 'send port'
+    where c.kind in ('send port', 'orchestration')
     union
     select s.send_port_id
     from unnest(changes) as c
@@ -161,6 +169,10 @@ begin
   if prune then
     v_changes := v_changes || parley_flow._p_drop_definitions(definitions);
   end if;
+  -- Those that call one that has changed have another version now.
+  perform parley_flow._p_derive(d.kind, d.name, d.settings)
+  from parley_flow._p_definition as d
+  where d.kind = 'orchestration' and exists (select from unnest(v_changes) as c where c.kind = 'orchestration');
   update parley_flow._p_send_port as s
   set is_tracked = t.is_tracked
   from (
@@ -203,11 +215,12 @@ begin
   return query select f.* from parley_flow._p_faults(definitions, prune) as f;
   return query
   select f.*
-  from jsonb_each(
-    case when jsonb_typeof(definitions -> 'send port') = 'object' then definitions -> 'send port' else '{}' end
+  from unnest(array['send port', 'orchestration']) as k (kind)
+  cross join lateral jsonb_each(
+    case when jsonb_typeof(definitions -> k.kind) = 'object' then definitions -> k.kind else '{}' end
   ) as o
   cross join lateral parley_flow._p_waiting_faults(
-    'send port', o.key, case when jsonb_typeof(o.value) = 'object' then o.value else '{}' end, false
+    k.kind, o.key, case when jsonb_typeof(o.value) = 'object' then o.value else '{}' end, false
   ) as f
   where jsonb_typeof(o.value) in ('object', 'null');
   if prune and jsonb_typeof(definitions) = 'object' then
@@ -215,7 +228,7 @@ begin
     select f.path, f.situation, f.message, f.cause, f.remedy
     from parley_flow._p_definition as d
     cross join lateral parley_flow._p_waiting_faults(d.kind, d.name, d.settings, true) as f
-    where d.kind = 'send port' and not exists (
+    where d.kind in ('send port', 'orchestration') and not exists (
       select from parley_flow._p_names_after(definitions, true) as a where a.kind = d.kind and a.name = d.name
     );
   end if;

@@ -45,6 +45,43 @@ $$;
 
 comment on function parley_flow._p_has_messages(text) is 'Reports whether messages wait for a send port.';
 
+create function parley_flow._p_instance_faults(name text, settings jsonb, is_gone boolean)
+returns setof parley_flow.fault
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_port parley_flow._p_send_port;
+  v_instances bigint;
+begin
+  select * into v_port from parley_flow._p_send_port as s where s.name = $1 and s.is_process;
+  if not found or not (
+    is_gone
+    or settings ->> 'host' <> (select h.name from parley_flow._p_host as h where h.host_id = v_port.host_id)
+  ) then
+    return;
+  end if;
+  select count(*) into v_instances
+  from parley_flow._p_instance as i
+  where i.send_port_id = v_port.send_port_id;
+  if v_instances > 0 then
+    return next parley_flow._p_fault(
+      array['orchestration', name], 'instances run', name,
+      case when is_gone then 'go' else 'change its host' end, v_instances::text
+    );
+  elsif parley_flow._p_has_messages(name) then
+    return next parley_flow._p_fault(
+      array['orchestration', name], 'messages wait', name,
+      case when is_gone then 'go' else 'change its host' end
+    );
+  end if;
+end
+$$;
+
+comment on function parley_flow._p_instance_faults(text, jsonb, boolean) is
+'Gives what keeps an orchestration from being dropped, or from getting another host: its instances, and messages that
+wait for it.';
+
 create function parley_flow._p_waiting_faults(kind text, name text, settings jsonb, is_gone boolean)
 returns setof parley_flow.fault
 language plpgsql stable
@@ -53,7 +90,9 @@ as $$
 declare
   v_new constant jsonb := parley_flow._p_effective(kind, settings);
 begin
-  if exists (
+  if kind = 'orchestration' then
+    return query select f.* from parley_flow._p_instance_faults(name, v_new, is_gone) as f;
+  elsif exists (
     select
     from parley_flow._p_send_port as s
     join parley_flow._p_host as h on h.host_id = s.host_id
@@ -80,7 +119,8 @@ set search_path = pg_catalog, pg_temp
 as $$
   select $3 || jsonb_strip_nulls(jsonb_build_object(
     'state', case
-      when $1 = 'send port' then (select s.state from parley_flow._p_send_port as s where s.name = $2)
+      when $1 in ('send port', 'orchestration')
+        then (select s.state from parley_flow._p_send_port as s where s.name = $2)
       when $1 = 'send port group' then (select g.state from parley_flow._p_port_group as g where g.name = $2)
     end,
     'enabled', case

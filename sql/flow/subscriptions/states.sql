@@ -17,7 +17,7 @@ as $$
     union
     select format('%s#%s', s.name, lpad(g.n::text, 2, '0'))
     from generate_series(0, 15) as g (n)
-    where s.order_key is not null or ever
+    where s.order_key is not null or s.is_process or ever
     union
     select k.lane from parley_flow._p_held_key as k where k.send_port_id = s.send_port_id
   ) as n
@@ -36,7 +36,7 @@ as $$
 declare
   v_port record;
 begin
-  select s.name, s.is_ordered, s.order_key, h.system into v_port
+  select s.name, s.is_ordered, s.order_key, s.is_process, h.system into v_port
   from parley_flow._p_send_port as s
   join parley_flow._p_host as h on h.host_id = s.host_id
   where s.name = port;
@@ -44,6 +44,8 @@ begin
     perform parley_store.set_lane(
       v_port.system, port, is_permanent => true, lease_max => case when v_port.is_ordered then 1 else 0 end
     );
+  end if;
+  if v_port.order_key is null and not v_port.is_process then
     return;
   end if;
   perform parley_store.set_lane(
@@ -54,8 +56,8 @@ end
 $$;
 
 comment on function parley_flow._p_make_lanes(text) is
-'Makes the lanes of a send port that is enlisted: one, or 16 of those that share the keys of an order. They stay, so
-that they keep being suspended while they are empty.';
+'Makes the lanes of a send port that is enlisted: one, or 16 of those that share the keys of an order; of an
+orchestration all of them. They stay, so that they keep being suspended while they are empty.';
 
 create function parley_flow._p_let_lane(system text, lane text, is_open boolean) returns void
 language plpgsql
@@ -173,8 +175,10 @@ declare
   v_is_changed boolean := false;
 begin
   perform parley_flow._p_begin_change();
-  if kind = 'send port' then
-    select s.application, s.state into v_application, v_was from parley_flow._p_send_port as s where s.name = $3;
+  if kind in ('send port', 'orchestration') then
+    select s.application, s.state into v_application, v_was
+    from parley_flow._p_send_port as s
+    where s.name = $3 and s.is_process = (kind = 'orchestration');
   elsif kind = 'send port group' then
     select g.application, g.state into v_application, v_was from parley_flow._p_port_group as g where g.name = $3;
   else
@@ -192,7 +196,7 @@ begin
     set is_enabled = $6
     where l.name = $3 and l.is_enabled is distinct from $6;
     v_is_changed := found;
-  elsif kind = 'send port' then
+  elsif kind in ('send port', 'orchestration') then
     v_is_changed := parley_flow._p_set_port_state(name, port_state);
     if port_state = 'Started' then
       found := parley_flow._p_try_now(name);
@@ -241,7 +245,7 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if kind is null or kind not in ('send port', 'send port group') then
+  if kind is null or kind not in ('send port', 'send port group', 'orchestration') then
     found := parley_flow._p_raise('kind of state', coalesce(kind, 'null'), 'started');
   end if;
   return parley_flow._p_change_state(parley.caller_role(caller), kind, name, 'start', 'Started', null);
@@ -249,25 +253,31 @@ end
 $$;
 
 comment on function parley_flow.start(text, text, parley.caller) is
-'Starts a send port, or enlists a group: one that is Bound is enlisted first. Deliveries that wait for a port are sent,
-in their order; those that wait for their next attempt are tried at once, also where the port was started before. False
-when it is started.
-Arguments: name; kind, send port or send port group.
+'Starts a send port or an orchestration, or enlists a group: one that is Bound is enlisted first. Deliveries that wait
+are sent, in their order; those that wait for their next attempt are tried at once, also where the port was started
+before. False when it is started.
+Arguments: name; kind, send port, orchestration or send port group.
 Errors: PF001 without OPERATE for its application, PF004.';
 
-create function parley_flow.stop(name text, caller parley.caller default parley.current_caller()) returns boolean
+create function parley_flow.stop(
+  name text, kind text default 'send port', caller parley.caller default parley.current_caller()
+) returns boolean
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  return parley_flow._p_change_state(parley.caller_role(caller), 'send port', name, 'stop', 'Stopped', null);
+  if kind is null or kind not in ('send port', 'orchestration') then
+    found := parley_flow._p_raise('kind of state', coalesce(kind, 'null'), 'stopped');
+  end if;
+  return parley_flow._p_change_state(parley.caller_role(caller), kind, name, 'stop', 'Stopped', null);
 end
 $$;
 
-comment on function parley_flow.stop(text, parley.caller) is
-'Stops a send port: messages are routed to it as before, and wait until it is started. Deliveries that are being sent
-are not interrupted. One that is Bound is enlisted. False when it is stopped. A group cannot be stopped: stop its ports,
-or unenlist it.
+comment on function parley_flow.stop(text, text, parley.caller) is
+'Stops a send port, or an orchestration: messages are routed to it as before, and wait until it is started. Deliveries
+that are being sent are not interrupted, nor steps that have begun; instances stand still. One that is Bound is
+enlisted. False when it is stopped. A group cannot be stopped: stop its ports, or unenlist it.
+Arguments: name; kind, send port or orchestration.
 Errors: PF001 without OPERATE for its application, PF004.';
 
 create function parley_flow.enlist(
@@ -277,11 +287,13 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if kind is null or kind not in ('send port', 'send port group') then
+  if kind is null or kind not in ('send port', 'send port group', 'orchestration') then
     found := parley_flow._p_raise('kind of state', coalesce(kind, 'null'), 'enlisted');
   end if;
-  if kind = 'send port' and exists (
-    select from parley_flow._p_send_port as s where s.name = enlist.name and s.state <> 'Bound'
+  if kind in ('send port', 'orchestration') and exists (
+    select
+    from parley_flow._p_send_port as s
+    where s.name = enlist.name and s.state <> 'Bound' and s.is_process = (kind = 'orchestration')
   ) then
     found := parley_flow._p_require(parley.caller_role(caller), 'OPERATE', (
       select s.application from parley_flow._p_send_port as s where s.name = enlist.name
@@ -289,16 +301,17 @@ begin
     return false;
   end if;
   return parley_flow._p_change_state(
-    parley.caller_role(caller), kind, name, 'enlist', case when kind = 'send port' then 'Stopped' else 'Started' end,
-    null
+    parley.caller_role(caller), kind, name, 'enlist',
+    case when kind = 'send port group' then 'Started' else 'Stopped' end, null
   );
 end
 $$;
 
 comment on function parley_flow.enlist(text, text, parley.caller) is
-'Has messages routed to a send port that is Bound, where they wait until it is started; or to the ports of a group.
+'Has messages routed to a send port or an orchestration that is Bound, where they wait until it is started; or to the
+ports of a group.
 False when it is enlisted.
-Arguments: name; kind, send port or send port group.
+Arguments: name; kind, send port, orchestration or send port group.
 Errors: PF001 without OPERATE for its application, PF004.';
 
 create function parley_flow.unenlist(
@@ -308,7 +321,7 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if kind is null or kind not in ('send port', 'send port group') then
+  if kind is null or kind not in ('send port', 'send port group', 'orchestration') then
     found := parley_flow._p_raise('kind of state', coalesce(kind, 'null'), 'unenlisted');
   end if;
   return parley_flow._p_change_state(parley.caller_role(caller), kind, name, 'unenlist', 'Bound', null);
@@ -318,7 +331,7 @@ $$;
 comment on function parley_flow.unenlist(text, text, parley.caller) is
 'Has nothing routed to a send port, or to the ports of a group, any more. Deliveries that wait for a port go on waiting:
 they are sent when the port is started again. False when it is Bound.
-Arguments: name; kind, send port or send port group.
+Arguments: name; kind, send port, orchestration or send port group.
 Errors: PF001 without OPERATE for its application, PF004.';
 
 create function parley_flow.enable(location text, caller parley.caller default parley.current_caller()) returns boolean

@@ -79,6 +79,21 @@ comment on function parley_flow._p_hash(text, text) is
 'Gives the hash by which an anchor is found; value null: the property is there. Predicates that are found are compared
 whole.';
 
+create function parley_flow._p_activation_filter(orchestration text) returns jsonb
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(jsonb_agg(g.predicates order by a.n, g.n), '[]')
+  from parley_flow._p_definition as d
+  cross join lateral jsonb_array_elements(coalesce(d.settings -> 'activations', '[]')) with ordinality
+    as a (activation, n)
+  cross join lateral jsonb_array_elements(a.activation -> 'filter') with ordinality as g (predicates, n)
+  where d.kind = 'orchestration' and d.name = $1
+$$;
+
+comment on function parley_flow._p_activation_filter(text) is
+'Gives the AND groups of all receives of an orchestration that begin instances.';
+
 create function parley_flow._p_filters_of(ports integer[])
 returns table (send_port_id integer, port_group text, filter jsonb)
 language sql stable
@@ -96,6 +111,11 @@ as $$
   join parley_flow._p_send_port as s on s.name = any (g.send_ports)
   where s.state <> 'Bound' and g.state <> 'Bound' and (ports is null or s.send_port_id = any (ports))
     and jsonb_typeof(d.settings -> 'filter') = 'array'
+  union all
+  select s.send_port_id, null::text, a.filter
+  from parley_flow._p_send_port as s
+  cross join lateral parley_flow._p_activation_filter(s.name) as a (filter)
+  where s.is_process and s.state <> 'Bound' and (ports is null or s.send_port_id = any (ports)) and a.filter <> '[]'
 $$;
 
 comment on function parley_flow._p_filters_of(integer[]) is

@@ -73,7 +73,7 @@ as $$
     limit 1
   ) as n on true
   left join lateral parley_flow._p_closed('send port', s.name, h.name) as d on true
-  where a.applications = array['*'] or s.application = any (a.applications)
+  where not s.is_process and (a.applications = array['*'] or s.application = any (a.applications))
 $$;
 
 comment on function parley_flow._p_send_port_rows(parley.caller, bigint) is

@@ -96,14 +96,21 @@ create function parley_flow._p_tracked_events(ids bigint[]) returns table (
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select e.at, e.id, e.event, nullif(t.source, ''), t.fields ->> 'send_port', l.name, e.fields
+  select e.at, e.id,
+    case
+      when e.event = 'SEND' and exists (
+        select from parley_flow._p_send_port as s where s.name = t.fields ->> 'send_port' and s.is_process
+      ) then 'PROCESS'
+      else e.event
+    end, nullif(t.source, ''), t.fields ->> 'send_port', l.name, e.fields
   from unnest(ids) as u (id)
   join parley_store.tracking as t on t.system = 'flow' and t.message_id in (u.id::text, parley_flow._p_block(u.id))
   cross join lateral (
     select t.at, u.id, t.event, jsonb_strip_nulls(jsonb_build_object(
         'received_at', to_timestamp(parley_flow._p_element(t.fields, 'received', m.n)::double precision / 1000),
         'size', parley_flow._p_element(t.fields, 'sizes', m.n),
-        'attempts', parley_flow._p_element(t.fields, 'attempts', m.n), 'details', t.fields -> 'details' -> (m.n - 1),
+        'attempts', parley_flow._p_element(t.fields, 'attempts', m.n),
+        'details', parley_flow._p_element(t.fields, 'details', m.n),
         'message_type', t.fields -> 'message_type',
         'receive_port', (
           select p.name
