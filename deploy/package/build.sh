@@ -26,6 +26,25 @@ for shell in bash zsh fish; do
   "$stage/native" completion "$shell" >"$stage/completion.$shell"
 done
 
+# worker ARCHITECTURE builds parley-xslt, by which maps in XSLT run, and prints the configuration of the packages: with it, where a C
+# compiler and libxslt of that architecture are here. Packages are without it elsewhere, and the binary can build it.
+worker() {
+  local compiler=gcc
+  case $1 in
+  amd64) [[ $(uname -m) == x86_64 ]] || compiler=x86_64-linux-gnu-gcc ;;
+  arm64) [[ $(uname -m) == aarch64 ]] || compiler=aarch64-linux-gnu-gcc ;;
+  esac
+  cp -r internal/flow/mapping/parley-xslt "$STAGE/worker"
+  rm -f "$STAGE/worker/parley-xslt"
+  if make --silent -C "$STAGE/worker" parley-xslt CC="$compiler" CFLAGS="-O2 -ffile-prefix-map=$STAGE/worker=." >"$STAGE/worker.log" 2>&1; then
+    sed 's|^contents:|&\n  - src: ${STAGE}/worker/parley-xslt\n    expand: true\n    dst: /usr/lib/parley/parley-xslt\n    file_info: {mode: 0755}|' \
+      deploy/package/nfpm.yaml
+  else
+    echo "the packages for $1 have no parley-xslt: $compiler cannot build it ($(head -n 1 "$STAGE/worker.log"))" >&2
+    cat deploy/package/nfpm.yaml
+  fi
+}
+
 for ARCH in "${architectures[@]}"; do
   STAGE=$stage/$ARCH
   export ARCH STAGE
@@ -37,8 +56,9 @@ for ARCH in "${architectures[@]}"; do
   CGO_ENABLED=0 GOOS=linux GOARCH=$ARCH go build -trimpath -ldflags "-s -w" -o "$STAGE/parley" ./cmd/parley
   $packaging cyclonedx-gomod bin -json -version "v$VERSION" -output "$STAGE/parley.cdx.json" "$STAGE/parley" 2>"$STAGE/sbom.log" ||
     { cat "$STAGE/sbom.log" >&2; exit 1; }
-  $packaging nfpm package --config deploy/package/nfpm.yaml --packager deb --target "$dist/" >&2
-  $packaging nfpm package --config deploy/package/nfpm.yaml --packager rpm --target "$dist/" >&2
+  worker "$ARCH" >"$STAGE/nfpm.yaml"
+  $packaging nfpm package --config "$STAGE/nfpm.yaml" --packager deb --target "$dist/" >&2
+  $packaging nfpm package --config "$STAGE/nfpm.yaml" --packager rpm --target "$dist/" >&2
   cp "$STAGE/parley" "$dist/parley_${VERSION}_linux_$ARCH"
   cp "$STAGE/parley.cdx.json" "$dist/parley_${VERSION}_linux_$ARCH.cdx.json"
 done

@@ -48,6 +48,11 @@ done
 [[ -n $dsn ]] || fail "no server: $(cat "$work/up.log")"
 parley install --dsn "$dsn"
 
+# The worker of maps finds its library; where it could not be built, packages are without it.
+if [[ -e /usr/lib/parley/parley-xslt ]]; then
+  /usr/lib/parley/parley-xslt --version
+fi
+
 # What an administrator has written survives an installation of the same package.
 printf "PARLEY_DSN='%s'\\n" "$dsn" >/etc/parley/parley.env
 dpkg --install "$package"

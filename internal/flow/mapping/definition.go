@@ -132,7 +132,7 @@ func (d *Definition) limits(inputBytes int64) limits {
 
 const (
 	largeBytes          = 256 << 20 // of inputs that get more memory and time because they are large
-	treeFactor          = 12
+	treeFactor          = 24
 	secondBytes         = 8 << 20 // so many bytes of a large input get the time of the map once more
 	operationsPerSecond = 50_000_000
 )

@@ -57,7 +57,7 @@ func startWorker(command []string, isLarge bool) (*worker, error) {
 }
 
 // largeNice is the niceness of the worker of large messages, so that small ones do not wait for the processor.
-const largeNice = 15
+const largeNice = 19
 
 // died is the error of a worker that has ended.
 type died struct {

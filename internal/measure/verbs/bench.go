@@ -42,7 +42,7 @@ figures, is in docs/reference/benchmarks.md.`,
 	for _, scenario := range bench.Scenarios() {
 		cmd.AddCommand(newScenarioCommand(m, scenario))
 	}
-	cmd.AddCommand(newLatencyCommand(m), newFlowCommand(m))
+	cmd.AddCommand(newLatencyCommand(m), newFlowCommand(m), newMapsCommand(m))
 	return cmd
 }
 
