@@ -74,6 +74,7 @@ const (
 	kindPropertySchema  = "property schema"
 	kindMessageType     = "message type"
 	kindPipeline        = "pipeline"
+	kindMap             = "map"
 	kindRetryPolicy     = "retry policy"
 	kindReceivePort     = "receive port"
 	kindReceiveLocation = "receive location"
@@ -94,6 +95,7 @@ type translation struct {
 	declared  map[string]map[string]string // types of properties, by namespace and name
 	classes   []propertyClass
 	pipelines []pipelineFile
+	maps      map[string]mapFile  // by class
 	roots     map[string][]string // types of messages, by the file of their schema in small letters
 	envelopes map[string]bool     // types whose schema describes an envelope
 	bound     map[string]string   // send ports that orchestrations send through, and one of these
@@ -103,11 +105,18 @@ type translation struct {
 func Import(sources []Source, settings Settings) (*Result, error) {
 	t := &translation{
 		settings: settings, objects: map[string]map[string]object{}, variables: map[string]any{}, renamed: map[string]map[string]string{},
-		roles: map[string]string{}, declared: map[string]map[string]string{}, bound: map[string]string{}, roots: map[string][]string{}, envelopes: map[string]bool{},
+		roles: map[string]string{}, declared: map[string]map[string]string{}, bound: map[string]string{}, roots: map[string][]string{},
+		envelopes: map[string]bool{}, maps: map[string]mapFile{},
 	}
 	var schemas []Source
 	var pipelines, bindings []*node
 	for _, source := range sources {
+		if isCompiledMap(source.Name) {
+			if err := t.readMap(source); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		root, err := parse(source.Name, source.Body)
 		if err != nil {
 			return nil, err

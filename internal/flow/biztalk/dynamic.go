@@ -10,7 +10,7 @@ func (t *translation) translateDynamicPort(port *node, name string) {
 	}
 	t.describe(port, settings)
 	t.usePipeline(port, e, settings, "send", []string{"TransmitPipeline", "SendPipeline", "SendPipelineName"}, "SendPipelineData")
-	t.omitMaps(port, kindSendPort, name)
+	t.useMaps(port, kindSendPort, name, settings)
 	if groups, _ := t.filter(port, kindSendPort, name); len(groups) > 0 {
 		settings["filter"] = groups
 	}

@@ -354,3 +354,45 @@ func TestPortsOfMailSendByTheMailTransportOfTheDatabase(t *testing.T) {
 	requireOmission(t, imported(t, bindings(location("POP3://m#x", transport("ReceiveLocationTransportType", "POP3", "UserName", "x",
 		"MailServer", "m")+pipelineOf("ReceivePipeline", xmlReceive)))), "the mailbox x at m", true)
 }
+
+// compiledMap is a map of class M.OrderToInvoice as BizTalk compiles it; select is the value of its element.
+func compiledMap(selected string) biztalk.Source {
+	sheet := strings.ReplaceAll(`<?xml version="1.0" encoding="UTF-16"?><xsl:stylesheet xmlns:xsl="http://www.w3.org/1999/XSL/Transform" version="1.0"
+ xmlns:s0="urn:o" xmlns:ns0="urn:i" xmlns:userCSharp="http://schemas.microsoft.com/BizTalk/2003/userCSharp"><xsl:template match="/"><xsl:apply-templates select="/s0:Order"/></xsl:template>
+<xsl:template match="/s0:Order"><ns0:Invoice><xsl:value-of select="`+selected+`"/></ns0:Invoice></xsl:template></xsl:stylesheet>`, `"`, `""`)
+	return biztalk.Source{Name: "OrderToInvoice.btm.cs", Body: []byte("namespace M {\n public sealed class OrderToInvoice : global::Microsoft.XLANGs.BaseTypes.TransformBase {\n" +
+		`private const string _strMap = @"` + sheet + "\";\n}}\n")}
+}
+
+// A port whose compiled map is among the files gets it, and runs.
+func TestAPortGetsItsCompiledMap(t *testing.T) {
+	t.Parallel()
+	file := transport("TransportType", "FILE")
+	one := bindings(port(`C:\a`, file, `<Transforms><Transform FullName="M.OrderToInvoice" AssemblyQualifiedName="M, Version=1"/></Transforms>`))
+	result := imported(t, compiledMap("userCSharp:MathAbs(string(A))"), one)
+	for _, omission := range result.Omissions {
+		if strings.Contains(omission.What, "map") {
+			t.Errorf("left out is %+v", omission)
+		}
+	}
+	var d struct {
+		Map   map[string]map[string]any `json:"map"`
+		Ports map[string]struct {
+			Maps []string `json:"maps"`
+		} `json:"send port"`
+	}
+	if err := json.Unmarshal(result.Definitions, &d); err != nil {
+		t.Fatal(err)
+	}
+	made := d.Map["M.OrderToInvoice"]
+	if made["source"] != "urn:o#Order" || made["target"] != "urn:i#Invoice" || made["language"] != "xslt" {
+		t.Errorf("the map is %v", made)
+	}
+	for name, p := range d.Ports {
+		if len(p.Maps) != 1 || p.Maps[0] != "M.OrderToInvoice" {
+			t.Errorf("port %s has maps %v", name, p.Maps)
+		}
+	}
+	own := imported(t, compiledMap("userCSharp:Own(string(A))"), one)
+	requireOmission(t, own, "map M.OrderToInvoice", true)
+}

@@ -54,22 +54,6 @@ func (t *translation) translateOrchestrations(root *node) {
 	}
 }
 
-// mapCollections are the elements in which a port names its maps.
-var mapCollections = []string{"Transforms", "InboundTransforms", "OutboundTransforms"}
-
-// omitMaps lists the maps of a port, and reports whether there are any.
-func (t *translation) omitMaps(port *node, kind, name string) bool {
-	has := false
-	for _, collection := range mapCollections {
-		for _, m := range port.all(collection, "Transform") {
-			has = true
-			t.omitStopping(m, kind, name, "map "+m.value("FullName", "Name"), "there are no maps",
-				"publish messages in the form that is wanted, or map them in a program between two services")
-		}
-	}
-	return has
-}
-
 // omitStopping lists something without which a port would not do what it did.
 func (t *translation) omitStopping(at *node, kind, name, what, why, instead string) {
 	t.omit(at, kind, name, what, why, instead)
@@ -87,7 +71,7 @@ func (t *translation) translateReceivePort(port *node) {
 		t.omit(port, kindReceivePort, name, "a second receive port of this name", "there is one", "rename one of the two before the export")
 		return
 	}
-	isStopped := t.omitMaps(port, kindReceivePort, name)
+	isStopped := t.useMaps(port, kindReceivePort, name, settings)
 	if isTrue(port.value("IsTwoWay")) {
 		isStopped = true
 		t.omitStopping(port, kindReceivePort, name, "its answers", "there are no requests with answers yet",
@@ -160,7 +144,7 @@ func (t *translation) translateSendPort(port *node) {
 	settings := object{"application": t.application(port), "host": t.host(port, handler), "adapter": e.adapter, "address": e.address}
 	t.describe(port, settings)
 	t.usePipeline(port, e, settings, "send", []string{"TransmitPipeline", "SendPipeline", "SendPipelineName"}, "SendPipelineData")
-	e.isStopped = t.omitMaps(port, kindSendPort, name) || e.isStopped
+	e.isStopped = t.useMaps(port, kindSendPort, name, settings) || e.isStopped
 	t.deliver(port, primary, e, settings)
 	groups, isWhole := t.filter(port, kindSendPort, name)
 	if len(groups) > 0 {
