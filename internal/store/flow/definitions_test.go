@@ -80,7 +80,7 @@ func TestExamplesOfThePageAreAppliedAndExportedWithoutADifference(t *testing.T) 
 	for _, file := range each {
 		again = append(again, definitions.Source(file))
 	}
-	if changes := apply(t, b, again...); len(each) != 11 || len(changes) > 0 {
+	if changes := apply(t, b, again...); len(each) != 12 || len(changes) > 0 {
 		t.Errorf("applied again from %d files they change %+v", len(each), changes)
 	}
 }
