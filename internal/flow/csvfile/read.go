@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/parley-broker/parley/internal/flow/fault"
 	"github.com/parley-broker/parley/internal/flow/interchange"
@@ -26,8 +25,12 @@ type Settings struct {
 	Split     bool   // each line is a message
 	Root, Row string // names of the elements, Rows and Row by default
 	Namespace string // of the root
-	Recover   interchange.Recovery
-	Opened    func(*text.Source) // once, before the first line
+	// Columns are those that the header line has to name, in any order and beside others; none: it may name any.
+	Columns []string
+	// Known are names of elements, or members of JSON, one of which at least a column has to have; none: they may be any.
+	Known   []string
+	Recover interchange.Recovery
+	Opened  func(*text.Source) // once, before the first line
 	// HeaderRead gets the header line with its end, once; nil where it is very long.
 	HeaderRead func(line []byte)
 }
@@ -139,7 +142,7 @@ func (r *reader) header() error {
 		}
 		r.names = append(r.names, name)
 	}
-	return nil
+	return r.checkColumns()
 }
 
 func (r *reader) rows(ctx context.Context) error {
@@ -159,6 +162,8 @@ func (r *reader) rows(ctx context.Context) error {
 			break
 		}
 		switch _, isOfLine := errors.AsType[*csv.ParseError](err); {
+		case err == nil && r.summary.Rows == 0 && r.isOfOtherDelimiter(row):
+			return r.wrongDelimiter()
 		case err == nil:
 			r.buf, err = r.appendRow(r.buf[:0], row)
 		case isOfLine:
@@ -306,19 +311,6 @@ func (r *reader) appendRow(to []byte, row []string) ([]byte, error) {
 // errUnreadable marks quotes that do not match: where the next line begins is not certain.
 var errUnreadable = errors.New("quotes do not match")
 
-// likelyDelimiter names the delimiter of a header line that has another one than was set; "" where nothing shows that.
-func likelyDelimiter(columns []string) string {
-	if len(columns) != 1 {
-		return ""
-	}
-	for _, other := range []struct{ character, name string }{{";", `";"`}, {"\t", `a tab ("\t")`}, {"|", `"|"`}, {",", `","`}} {
-		if strings.Contains(columns[0], other.character) {
-			return other.name
-		}
-	}
-	return ""
-}
-
 // explain gives an error of encoding/csv, in a line that begins at a byte of the text, its place and remedy.
 func (r *reader) explain(err error, from int64) error {
 	parse, ok := errors.AsType[*csv.ParseError](err)
@@ -334,7 +326,7 @@ func (r *reader) explain(err error, from int64) error {
 		f.Message = "the line has another number of values than the header line"
 		f.Expected = fmt.Sprintf("%d values", len(r.summary.Columns))
 		f.Remedy = "add the missing values, or put quotes around a value that contains the delimiter"
-		if other := likelyDelimiter(r.summary.Columns); other != "" {
+		if _, other := likelyDelimiter(r.summary.Columns); other != "" {
 			f.Remedy = "set the delimiter: the header line is one name with " + other + " in it; or write as many values as it has names"
 		}
 	default:

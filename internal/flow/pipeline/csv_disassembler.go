@@ -6,12 +6,15 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/parley-broker/parley/internal/flow/csvfile"
 	"github.com/parley-broker/parley/internal/flow/fault"
 	"github.com/parley-broker/parley/internal/flow/interchange"
 	"github.com/parley-broker/parley/internal/flow/typing"
+	"github.com/parley-broker/parley/internal/flow/xsd"
 )
 
 type csvDisassembler struct {
@@ -31,10 +34,13 @@ func makeCSVDisassembler(c *compiling, settings json.RawMessage) any {
 		Type        string `json:"type"`
 		Recoverable bool   `json:"recoverable"`
 		Charset     string `json:"charset"`
+
+		Columns []string `json:"columns"`
 	}](c, settings)
 	d := &csvDisassembler{kind: s.Type, settings: csvfile.Settings{
 		Delimiter: character(s.Delimiter), Comment: character(s.Comment), Charset: s.Charset, AsJSON: s.As == "json", Split: s.Split,
 		Root: s.Root, Row: s.Row, Namespace: s.Namespace, Recover: recovery(s.Recoverable),
+		Columns: s.Columns,
 	}}
 	for setting, name := range map[string]string{"root": s.Root, "row": s.Row} {
 		if csvfile.ElementName(name) != name {
@@ -56,7 +62,64 @@ func makeCSVDisassembler(c *compiling, settings json.RawMessage) any {
 	case !d.settings.AsJSON:
 		d.kind = typing.TypeOf(s.Namespace, s.Root)
 	}
+	d.settings.Known = knownColumns(c.types.of(d.kind))
 	return d
+}
+
+// knownColumns gives the names of elements below the root of an XML schema, or of members that a JSON Schema lists; none where nothing is
+// known, or where others may come.
+func knownColumns(t *compiledType) []string {
+	var names []string
+	switch {
+	case t == nil || t.schema == nil:
+	case t.root != nil:
+		names, isOpen := namesBelow(t.root.Content, nil, 0)
+		if !isOpen && !t.root.HasAny && !t.root.IsAnything {
+			return names
+		}
+	case t.schema.IsJSON():
+		type members map[string]json.RawMessage
+		var schema struct {
+			Properties members `json:"properties"`
+			Items      struct {
+				Properties members `json:"properties"`
+			} `json:"items"`
+		}
+		if json.Unmarshal([]byte(t.schema.Documents[t.schema.File]), &schema) == nil {
+			names = slices.Sorted(maps.Keys(schema.Items.Properties))
+			if len(names) == 0 {
+				names = slices.Sorted(maps.Keys(schema.Properties))
+			}
+		}
+	}
+	return names
+}
+
+// deepestRow is how many levels below the root columns may be.
+const deepestRow = 3
+
+// namesBelow adds the names of elements of a group and of what is below; isOpen: others may come.
+func namesBelow(g *xsd.Group, names []string, depth int) (_ []string, isOpen bool) {
+	if g == nil || depth > deepestRow {
+		return names, depth > deepestRow
+	}
+	isOpen = g.HasAny
+	for _, part := range g.Parts {
+		var below bool
+		switch {
+		case part.Element != nil:
+			e := part.Element
+			names = append(names, e.Name.Local)
+			isOpen = isOpen || e.HasAny || e.IsAnything || e.Same != nil
+			names, below = namesBelow(e.Content, names, depth+1)
+		case part.Group != nil:
+			names, below = namesBelow(part.Group, names, depth)
+		default:
+			below = true
+		}
+		isOpen = isOpen || below
+	}
+	return names, isOpen
 }
 
 func character(written string) rune {

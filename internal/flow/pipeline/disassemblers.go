@@ -64,6 +64,7 @@ func disassemblers() []Component {
 				setting("row", Text, `"Row"`, "Name of the element of a line."),
 				setting("namespace", Text, "null", "Namespace of the root element, and of the message type."),
 				setting("type", MessageType, "null", "Message type of messages in JSON."),
+				setting("columns", Texts, "null", "Columns that the header line has to name, in any order and beside others."),
 				recoverable,
 				setting("charset", CharsetName, "null", charsetMeaning),
 			},

@@ -155,7 +155,8 @@ func (b breaking) Read(p []byte) (int, error) {
 func TestErrorsOfTheSourceOfTheSinkAndOfTheContextAreNoFailures(t *testing.T) {
 	t.Parallel()
 	for _, stages := range []string{
-		passThrough, xmlOnly, `{"disassemble": [{"component": "json-disassembler"}]}`, `{"disassemble": [{"component": "csv-disassembler"}]}`,
+		passThrough, xmlOnly, `{"disassemble": [{"component": "json-disassembler"}]}`,
+		`{"disassemble": [{"component": "csv-disassembler", "settings": {"delimiter": ";"}}]}`,
 		`{"disassemble": [{"component": "flat-file-disassembler", "settings": {"document": "urn:file#File", "recover_records": true}}]}`,
 		`{"disassemble": [{"component": "xml-disassembler", "settings": {"recoverable": true}}, {"component": "csv-disassembler"}]}`,
 	} {
