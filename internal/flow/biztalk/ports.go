@@ -72,19 +72,18 @@ func (t *translation) translateReceivePort(port *node) {
 		return
 	}
 	isStopped := t.useMaps(port, kindReceivePort, name, settings)
-	if isTrue(port.value("IsTwoWay")) {
-		isStopped = true
-		t.omitStopping(port, kindReceivePort, name, "its answers", "there are no requests with answers yet",
-			"take requests in by a program, or wait for the part of the engine that answers")
-	}
 	if written := port.value("Authentication"); written != "" && written != "0" {
 		isStopped = true
 		t.omitStopping(port, kindReceivePort, name, "the authentication of parties", "there are no parties",
 			"let the adapter authenticate, then enable the locations")
 	}
-	for _, location := range append(port.all("ReceiveLocations", "ReceiveLocation"),
-		port.all("ReceiveLocationCollection", "ReceiveLocation")...) {
-		t.translateLocation(location, name, isStopped)
+	locations, translated := append(port.all("ReceiveLocations", "ReceiveLocation"),
+		port.all("ReceiveLocationCollection", "ReceiveLocation")...), []object{}
+	for _, location := range locations {
+		translated = append(translated, t.translateLocation(location, name, isStopped))
+	}
+	if isTrue(port.value("IsTwoWay")) {
+		t.answerClients(port, name, settings, locations, translated)
 	}
 }
 
@@ -95,7 +94,8 @@ func (t *translation) describe(at *node, settings object) {
 	}
 }
 
-func (t *translation) translateLocation(location *node, port string, isStopped bool) {
+// translateLocation translates a location, and gives its settings.
+func (t *translation) translateLocation(location *node, port string, isStopped bool) object {
 	name := t.name(location, kindReceiveLocation, location.value("Name"))
 	handler := location.child("ReceiveHandler")
 	e := &endpoint{
@@ -122,6 +122,7 @@ func (t *translation) translateLocation(location *node, port string, isStopped b
 		t.omit(location, kindReceiveLocation, name, "a second receive location of this name", "there is one",
 			"rename one of the two before the export")
 	}
+	return settings
 }
 
 func (t *translation) translateSendPort(port *node) {
@@ -169,8 +170,7 @@ func (t *translation) translateSendPort(port *node) {
 // deliver translates how messages are sent: order, priority, retries, failures.
 func (t *translation) deliver(port, primary *node, e *endpoint, settings object) {
 	if isTrue(port.value("IsTwoWay")) {
-		e.stop(port, "its answers", "there are no requests with answers yet",
-			"send by a program that reads the answer, or start the port if nothing needs the answer")
+		t.takeAnswers(port, e, settings)
 	}
 	if isTrue(port.value("RouteFailedMessage")) {
 		settings["failed_message_routing"] = true

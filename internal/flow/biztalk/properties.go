@@ -11,6 +11,7 @@ import (
 var engineProperties = map[string]string{
 	"BTS.MessageType": "MessageType", "BTS.ReceivePortName": "ReceivePortName", "BTS.ReceiveLocationName": "ReceiveLocationName",
 	"BTS.InboundTransportType": "InboundTransportType", "BTS.InboundTransportLocation": "InboundTransportLocation",
+	"BTS.SPName":        "SendPortName",
 	"BTS.InterchangeID": "InterchangeID", "BTS.MessageID": "MessageID",
 	"FILE.ReceivedFileName": "SourceFileName", "FTP.ReceivedFileName": "SourceFileName", "SFTP.ReceivedFileName": "SourceFileName",
 	"ErrorReport.ErrorType": "ErrorReport.ErrorType", "ErrorReport.FailureCode": "ErrorReport.FailureCode",

@@ -295,3 +295,22 @@ func TestRequestsAreDoneOnceWhateverFails(t *testing.T) {
 	killing.Wait()
 	sqltest.Equal(e.Session, "100 100", "select format('%s %s', count(*), count(distinct document)) from desk.done")
 }
+
+// While requests are held back those that wait get their answers: what would end the pressure passes.
+func TestRequestsAreHeldUnderPressureAndAnswersPass(t *testing.T) {
+	t.Parallel()
+	e, address, _ := newDesk(t, "1 minute")
+	answered := make(chan reply, 1)
+	go func() { answered <- ask(t.Context(), address, "table", "before") }()
+	token := e.asked("before")
+	e.Exec(`select parley_flow.apply(jsonb_build_object('host', jsonb_build_object('Receive',
+		jsonb_build_object('role', $1::text, 'publishing_throttling', 'force'))))`, e.receive)
+	parleytest.Until(t, "requests are held", func() bool {
+		got := ask(t.Context(), address, "function", "held")
+		return got.status == http.StatusServiceUnavailable && got.header.Get("Retry-After") != ""
+	})
+	e.Exec("select parley_flow.answer($1, 'passes'::text)", token)
+	if got := parleytest.Receive(t, answered, "the answer"); got.status != 200 || got.body != "passes" {
+		t.Errorf("the client got %+v", got)
+	}
+}

@@ -40,7 +40,8 @@ func (a Answer) Claimed() *Claimed {
 // Answers gives the answers that have come to requests for which clients wait in a node; nil stands for all.
 func Answers(ctx context.Context, db pgdb.DB, host, node string, requests []int64) ([]Answer, error) {
 	return collect[Answer](ctx, db, "read answers", `
-		select request_id, coalesce(message_id, 0), coalesce(interchange_id, 0), coalesce(parent_id, 0), message_type, coalesce(received_at, 'epoch'),
+		select request_id, coalesce(message_id, 0), coalesce(interchange_id, 0), coalesce(parent_id, 0), message_type,
+			coalesce(received_at, 'epoch'),
 			coalesce(size, 0), coalesce(promoted, '{}'),
 			coalesce(written, '{}'), coalesce(parts, 'null'), coalesce(content_id, 0), body, coalesce(failure, '')
 		from parley_flow._p_answers(host => $1::text, node => $2::text, requests => $3::bigint[])`, host, node, requests)
