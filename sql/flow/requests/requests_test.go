@@ -273,3 +273,25 @@ func TestARequestThatIsGivenUpFails(t *testing.T) {
 		t.Errorf("with two ports the failure is %q", got)
 	}
 }
+
+// A location brings an answer that has the token; nothing else that it brings is one, and the token stands in no message.
+func TestALocationBringsAnswers(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, "{}")
+	d.SendPort("Archive", "urn:s#Order", "{}")
+	id, _ := d.ask("one", "")
+	token := d.token(id)
+	outcome := func(token string) string {
+		d.Helper()
+		return sqltest.Value[string](d.Rx, `select outcome from parley_flow._p_receive('Receive', 'Folder', array['brought']::bytea[],
+			promoted => array[jsonb_build_object('CorrelationToken', $1::text)], message_types => array['urn:s#Order'])`, token)
+	}
+	if got := outcome("00000000-0000-0000-0000-000000000000"); got != "PUBLISHED" || d.answers("one") != "" {
+		t.Errorf("a wrong token gave %s, and the answer %q", got, d.answers("one"))
+	}
+	if got := outcome(token); got != "PUBLISHED" || !strings.HasSuffix(d.answers("one"), "=brought") {
+		t.Errorf("the token gave %s, and the answer %q", got, d.answers("one"))
+	}
+	sqltest.Equal(d.Session, 0, `select count(*)::integer from parley_flow._p_message as m
+		where m.promoted ? 'CorrelationToken' or m.message_id <> $1 and m.written::text like '%' || $2 || '%'`, id, token)
+}
