@@ -82,7 +82,9 @@ func makeXMLAssembler(c *compiling, settings json.RawMessage) any {
 		Instructions []string `json:"processing_instructions"`
 		Demote       bool     `json:"demote"`
 	}](c, settings)
-	a := &xmlAssembler{demotes: s.Demote, output: text.Output{Charset: s.Charset, Mark: s.Mark, Declaration: s.Declaration, Instructions: s.Instructions}}
+	a := &xmlAssembler{demotes: s.Demote, output: text.Output{
+		Charset: s.Charset, Mark: s.Mark, Declaration: s.Declaration, Instructions: s.Instructions,
+	}}
 	c.checkOutput(a.output)
 	for _, instruction := range s.Instructions {
 		if why := badInstruction(instruction); why != "" {

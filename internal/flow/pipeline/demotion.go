@@ -91,8 +91,8 @@ func (c *compiledType) written(d destination, value any) string {
 
 // partsOfTimes are the forms in which a time is written where the schema asks for a part of it.
 var partsOfTimes = map[string]string{
-	"date": "2006-01-02Z", "time": "15:04:05.0000000Z", "gYear": "2006Z", "gYearMonth": "2006-01Z", "gMonth": "--01Z", "gMonthDay": "--01-02Z",
-	"gDay": "---02Z",
+	"date": "2006-01-02Z", "time": "15:04:05.0000000Z", "gYear": "2006Z", "gYearMonth": "2006-01Z", "gMonth": "--01Z",
+	"gMonthDay": "--01-02Z", "gDay": "---02Z",
 }
 
 // simpleAt gives the type of the value at a path, nil where the schema does not say it.
@@ -119,7 +119,7 @@ func simpleAt(in *xsd.Element, path *typing.Path) *xsd.SimpleType {
 	return in.Simple
 }
 
-// demoted gives a document of XML with properties of the message written into it, in UTF-8. done ends what works on it, and has to be called.
+// demoted gives a document of XML with properties of the message written into it, in UTF-8. done ends what works on it.
 func demoted(body io.Reader, charset string, filling *typing.Filling) (document io.Reader, done func()) {
 	from, to := io.Pipe()
 	ended := make(chan struct{})

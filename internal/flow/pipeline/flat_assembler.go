@@ -139,7 +139,8 @@ func (a *flatAssembler) transform(ctx context.Context, body io.Reader, w io.Writ
 		return err
 	}
 	defer done()
-	return writeFlat(ctx, w, a.settings, flatDocument{a.header.schema, header}, flatDocument{schema, document}, flatDocument{a.trailer.schema, trailer})
+	return writeFlat(ctx, w, a.settings,
+		flatDocument{a.header.schema, header}, flatDocument{schema, document}, flatDocument{a.trailer.schema, trailer})
 }
 
 // document gives the message with its properties written into it, in UTF-8.

@@ -11,8 +11,8 @@ import (
 	"github.com/parley-broker/parley/internal/flow/xsd"
 )
 
-// A Filling writes values into one message while it is read: into the element or attribute to which the path of a property leads first, where
-// that is there and empty. It is the way back of a [Run].
+// A Filling writes values into one message while it is read: into the element or attribute to which the path of a property leads first,
+// where that is there and empty. It is the way back of a [Run].
 type Filling struct {
 	promoter *Promoter
 	values   []string // by property; empty: none
@@ -28,7 +28,8 @@ func (p *Promoter) NewFilling(values []string) (*Filling, error) {
 	for _, value := range values {
 		if at := strings.IndexFunc(value, isNoCharacter); at >= 0 || !utf8.ValidString(value) {
 			return nil, &fault.Fault{
-				Message: fmt.Sprintf("property value %.100q has a character that XML does not have", value), Remedy: "publish the message without it",
+				Message: fmt.Sprintf("property value %.100q has a character that XML does not have", value),
+				Remedy:  "publish the message without it",
 			}
 		}
 	}

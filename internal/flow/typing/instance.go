@@ -2,6 +2,7 @@ package typing
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -17,9 +18,9 @@ type Field struct {
 // instanceDepth is how deep the elements of an instance may stand in each other.
 const instanceDepth = 64
 
-// Instance makes a message of a schema that holds what the schema requires, with the defaults that it gives, and some fields. With a body it
-// is cut where the content of the element at that path stands; hasBody says whether it has that element. hasValue says whether any text or
-// attribute of it has a value.
+// Instance makes a message of a schema that holds what the schema requires, with the defaults that it gives, and some fields. With a body
+// it is cut where the content of the element at that path stands; hasBody says whether it has that element. hasValue says whether any text
+// or attribute of it has a value.
 func Instance(root *xsd.Element, fields []Field, body *Path) (before, after string, hasBody, hasValue bool) {
 	w := &instance{body: body}
 	under := make([]field, len(fields))
@@ -77,9 +78,7 @@ func (w *instance) element(e *xsd.Element, fields []field, toBody []xsd.Name, sp
 		return
 	}
 	declared := map[string]string{}
-	for space, prefix := range spaces {
-		declared[space] = prefix
-	}
+	maps.Copy(declared, spaces)
 	declarations := ""
 	prefixed := func(n xsd.Name) string {
 		if n.Space == "" {
@@ -158,7 +157,7 @@ func (w *instance) group(g *xsd.Group, fields []field, toBody []xsd.Name, spaces
 func isWanted(p xsd.Part, fields []field, toBody []xsd.Name) bool {
 	if p.Element != nil {
 		return onWay(toBody, p.Element.Name) != nil || slices.ContainsFunc(fields, func(f field) bool {
-			return len(f.steps) > 0 && f.steps[0] == p.Element.Name && !(f.isAttribute && len(f.steps) == 1)
+			return len(f.steps) > 0 && f.steps[0] == p.Element.Name && (!f.isAttribute || len(f.steps) > 1)
 		})
 	}
 	return p.Group != nil && slices.ContainsFunc(p.Group.Parts, func(in xsd.Part) bool { return isWanted(in, fields, toBody) })

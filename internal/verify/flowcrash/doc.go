@@ -1,8 +1,8 @@
-// Package flowcrash tests the promises of the integration engine while nodes and the database server are killed under load. Each order comes
-// out by each adapter: once where the table of docs/flow/adapters.md promises that, and where it promises less the key of the message is
-// what makes it once.
+// Package flowcrash tests the promises of the integration engine while nodes and the database server are killed under load. Each order
+// comes out by each adapter: once where the table of docs/flow/adapters.md promises that, and where it promises less the key of the message
+// is what makes it once.
 //
-// Several processes serve the hosts of one database. Orders come in as files and as rows of a table; each goes into a file, into a table, by
-// HTTP and by TCP to a location of the same engine, and by a conversation to a service that a location reads. PARLEY_TEST_LONG=1 makes it
-// longer, with another seed each time.
+// Several processes serve the hosts of one database. Orders come in as files and as rows of a table; each goes into a file, into a table,
+// by HTTP and by TCP to a location of the same engine, and by a conversation to a service that a location reads. PARLEY_TEST_LONG=1 makes
+// it longer, with another seed each time.
 package flowcrash

@@ -179,7 +179,7 @@ func (m *model) fail(r *rapid.T, x *modelDelivery, isRetried bool, outcomes map[
 	switch {
 	case isOrdered && isOver && p.onFailed == "stop":
 		want = "STOPPED"
-	case isOrdered && !(isOver && p.onFailed == "park"):
+	case isOrdered && (!isOver || p.onFailed != "park"):
 		want = "HELD"
 	case isOver:
 		want = "SUSPENDED"
@@ -218,7 +218,7 @@ func (m *model) resume() int {
 	for _, message := range m.messages {
 		if len(message.deliveries) == 0 && !message.isGone {
 			if ports := m.route(message); len(ports) > 0 {
-				m.deliver(message, ports, waiting)
+				m.deliver(message, ports)
 				resumed++
 			}
 		}
@@ -289,12 +289,12 @@ func (m *model) tryNow(port string) {
 }
 
 // deliver makes the deliveries of a message that is new, or that matches something now.
-func (m *model) deliver(message *modelMessage, ports []string, state string) {
+func (m *model) deliver(message *modelMessage, ports []string) {
 	if !slices.Contains(m.messages, message) {
 		m.messages = append(m.messages, message)
 	}
 	for _, name := range ports {
-		x := &modelDelivery{message: message, port: name, state: state, began: m.step, ended: m.step}
+		x := &modelDelivery{message: message, port: name, state: waiting, began: m.step, ended: m.step}
 		message.deliveries = append(message.deliveries, x)
 		m.deliveries = append(m.deliveries, x)
 	}

@@ -195,7 +195,7 @@ func (m *model) drawMessage(r *rapid.T) *modelMessage {
 func (m *model) publish(r *rapid.T) {
 	message := m.drawMessage(r)
 	message.id = value[int64](r, m.DB, publishing, message.key, m.application+":"+message.kind, m.name("in"))
-	m.deliver(message, m.route(message), waiting)
+	m.deliver(message, m.route(message))
 }
 
 // receive has the location take a message in, which one that is disabled refuses.
@@ -212,7 +212,7 @@ func (m *model) receive(r *rapid.T) {
 	case err == nil && !m.isEnabled:
 		r.Fatal("a location took a message that is disabled")
 	case err == nil:
-		m.deliver(message, m.route(message), waiting)
+		m.deliver(message, m.route(message))
 	}
 }
 
@@ -306,7 +306,7 @@ func (m *model) commit(r *rapid.T, t *transaction, i int) {
 	}
 	m.transactions = slices.Delete(m.transactions, i, i+1)
 	for _, p := range t.messages {
-		m.deliver(p.modelMessage, p.ports, waiting)
+		m.deliver(p.modelMessage, p.ports)
 		for _, x := range p.deliveries {
 			x.began, x.isStray = t.wrote, p.version != m.version
 		}
