@@ -154,7 +154,10 @@ func TestTransactionsOfAPortAreExactlyOnce(t *testing.T) {
 		texts = append(texts, fmt.Sprint(n))
 	}
 	e.take(texts...)
-	parleytest.Until(t, "all are written", func() bool { messages, _ := e.inBox(); return messages == 1 })
+	parleytest.Until(t, "all are written, and one is suspended", func() bool {
+		messages, _ := e.inBox()
+		return messages == 1 && sqltest.Value[int](e.Session, "select count(*)::integer from parley_flow.suspended") == 1
+	})
 	sqltest.Equal(e.Session, "100 100", "select count(*) || ' ' || count(distinct body) from taken")
 	sqltest.Equal(e.Session, "send.refused", "select code from parley_flow.suspended")
 }
