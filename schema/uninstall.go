@@ -7,8 +7,10 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/backoff"
 	"github.com/parley-broker/parley/internal/trusted"
 	"github.com/parley-broker/parley/sql"
 )
@@ -21,9 +23,38 @@ var ErrInUse = errors.New("schema parley is in use")
 // Unless forced, it refuses with [ErrInUse] when any conversation exists, when the store holds content or work, or when an object outside
 // the schemas, such as a view of the user's, depends on it and would be dropped too.
 //
+// Daemons that run meanwhile hold locks in an order of their own, and the server breaks a deadlock with one of them by ending this
+// transaction or that of the daemon. This one is tried again a few times.
+//
 // Errors: [ErrInUse], [ErrForeign], [parley.ErrUntrustedSchema].
 func Uninstall(ctx context.Context, conn *pgx.Conn, force bool) error {
-	err := changeSchema(ctx, conn, func(tx pgx.Tx) error {
+	err := uninstall(ctx, conn, force)
+	for failures := 1; isDeadlock(err) && failures < uninstallAttempts; failures++ {
+		if waitErr := backoff.Wait(ctx, backoff.Statement.Pause(failures)); waitErr != nil {
+			break
+		}
+		err = uninstall(ctx, conn, force)
+	}
+	switch {
+	case isDeadlock(err):
+		return fmt.Errorf("uninstall: daemons work in the schema: stop them, with parley serve, mail serve and flow serve, and try again: %w", err)
+	case err != nil:
+		return fmt.Errorf("uninstall: %w", err)
+	}
+	return nil
+}
+
+// uninstallAttempts is how often it is tried to remove the schema while daemons are in the way.
+const uninstallAttempts = 6
+
+func isDeadlock(err error) bool {
+	broken, is := errors.AsType[*pgconn.PgError](err)
+	return is && broken.Code == "40P01"
+}
+
+// uninstall removes the schemas in one transaction.
+func uninstall(ctx context.Context, conn *pgx.Conn, force bool) error {
+	return changeSchema(ctx, conn, func(tx pgx.Tx) error {
 		found, err := readInstallation(ctx, tx, trusted.ToChange)
 		if errors.Is(err, parley.ErrNotInstalled) {
 			return nil
@@ -43,10 +74,6 @@ func Uninstall(ctx context.Context, conn *pgx.Conn, force bool) error {
 		_, err = tx.Exec(ctx, drop+forgetClientChecks, pgx.QueryExecModeSimpleProtocol)
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("uninstall: %w", err)
-	}
-	return nil
 }
 
 // forgetClientChecks takes back what sql/parley/receive/client_checks.sql has set for the database, unless somebody has set another

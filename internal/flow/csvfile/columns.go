@@ -16,7 +16,8 @@ func (r *reader) checkColumns() error {
 		if !slices.Contains(r.summary.Columns, column) {
 			return &fault.Fault{
 				Message: fmt.Sprintf("the header line does not name the column %q", column), Place: place,
-				Expected: "the columns " + quoted(r.Columns), Remedy: r.delimiterOr("send the file with these columns, or mend the setting columns"),
+				Expected: "the columns " + quoted(r.Columns),
+				Remedy:   r.delimiterOr("send the file with these columns, or mend the setting columns"),
 			}
 		}
 	}
@@ -28,7 +29,8 @@ func (r *reader) checkColumns() error {
 	}
 	return &fault.Fault{
 		Message: "the schema of the message type has none of the columns " + quoted(r.summary.Columns), Place: place,
-		Expected: "columns such as " + quoted(r.Known), Remedy: r.delimiterOr("send the file with its header line, or name the right message type"),
+		Expected: "columns such as " + quoted(r.Known),
+		Remedy:   r.delimiterOr("send the file with its header line, or name the right message type"),
 	}
 }
 
