@@ -41,6 +41,7 @@ var flowAsksWithoutShowing = map[string]string{
 	"parley_flow.complete_activity(text, jsonb, parley.caller)":             "it asks for the name of the activity, which nobody can guess",
 	"parley_flow.fail_activity(text, text, boolean, parley.caller)":         "it asks for the name of the activity",
 	"parley_flow.instances_matching(jsonb, integer, bigint, parley.caller)": "it asks parley_flow._p_instance_rows, to which the walk comes",
+	"parley_flow.port_activity(parley.caller)":                              "it asks parley_flow._p_send_port_rows, to which the walk comes",
 	"parley_flow.renew_activity(text, parley.caller)":                       "it asks for the name of the activity",
 }
 
