@@ -17,7 +17,7 @@ func TestEnginesOfIntegrationAreMeasuredInTheSameRun(t *testing.T) {
 				t.Skip(missing)
 			}
 			report, err := bench.MeasureFlow(t.Context(), bench.FlowConfig{
-				DSN: parleytest.DSN(t, parleytest.EmptyDatabase(t)), Systems: []string{"copy", peer.Name}, Sizes: []int{188},
+				Frame: bench.Frame{DSN: parleytest.DSN(t, parleytest.EmptyDatabase(t))}, Systems: []string{"copy", peer.Name}, Sizes: []int{188},
 				Connections: 5, Workers: 2, Duration: 300 * time.Millisecond, Repeat: 1, Peers: []bench.HopPeer{peer},
 			})
 			if err != nil {

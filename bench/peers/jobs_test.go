@@ -26,7 +26,7 @@ func TestJobQueuesAndBrokersAreMeasuredInTheSameRun(t *testing.T) {
 			dsn := parleytest.DSN(t, parleytest.EmptyDatabase(t))
 			skipWithout(t, peer, dsn)
 			latency, err := bench.MeasureLatency(t.Context(), bench.LatencyConfig{
-				DSN: dsn, Rate: 50, Duration: 500 * time.Millisecond, Systems: []string{"parley_consumer", peer.Name},
+				Frame: bench.Frame{DSN: dsn}, Rate: 50, Duration: 500 * time.Millisecond, Systems: []string{"parley_consumer", peer.Name},
 				Senders: 1, Readers: 2, Conversations: 2, Size: 20, Repeat: 1, Peers: []bench.Peer{peer},
 			})
 			if err != nil {
@@ -36,7 +36,7 @@ func TestJobQueuesAndBrokersAreMeasuredInTheSameRun(t *testing.T) {
 				t.Errorf("latency has the ratios %v", latency.Ratios)
 			}
 			report, err := life.Run(t.Context(), bench.Config{
-				DSN: dsn, Variants: []string{"life_one_session"}, Size: 20, Messages: 1, Duration: time.Millisecond, Repeat: 1,
+				Frame: bench.Frame{DSN: dsn}, Variants: []string{"life_one_session"}, Size: 20, Messages: 1, Duration: time.Millisecond, Repeat: 1,
 				Peers: []bench.Peer{peer},
 			})
 			if err != nil {

@@ -6,8 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"time"
 
-	"github.com/parley-broker/parley/internal/measure/machine"
+	"github.com/parley-broker/parley/internal/measure/record"
 	"github.com/parley-broker/parley/internal/measure/site"
 	"github.com/parley-broker/parley/internal/measure/statistics"
 )
@@ -19,6 +20,10 @@ type Scenario struct {
 	Variants []Variant
 	// Takes are the options of Config that it takes besides those of all.
 	Takes Options
+	// Messages is how many wait unless Config says it; 0 for a million.
+	Messages int
+	// Changes are the settings of Config that --try may change: batch, sessions, rows.
+	Changes []string
 	// HasPeers reports that the peers of Config are measured, too.
 	HasPeers bool
 	// Paper is the seed paper's figure of the kind, or "".
@@ -28,16 +33,20 @@ type Scenario struct {
 	// servers gives the settings of the private servers that it makes when Config has no DSN; nil where it makes none.
 	servers func(Config) map[string]string
 	measure func(ctx context.Context, b *bench) ([]Result, error)
+	// conclude, if set, adds to the head of the report what only this scenario knows.
+	conclude func(b *bench, head *record.Head, results []Result)
 }
 
 // Options are a part of Config that some scenarios take.
 type Options int
 
-// The options: those of all alone, Config.Dialog, Config.Mail.
+// The options: those of all alone, Config.Dialog, Config.Mail, Config.Rows, Config.Matrix.
 const (
 	TakesCommon Options = iota
 	TakesDialog
 	TakesMail
+	TakesRows
+	TakesMatrix
 )
 
 // MakesServers reports whether it makes private servers of its own when Config has no DSN.
@@ -52,7 +61,8 @@ type Variant struct {
 // Scenarios lists what can be measured.
 func Scenarios() []Scenario {
 	return []Scenario{
-		sendScenario(), receiveScenario(), simpleScenario(), lifeScenario(), decayScenario(), dialogScenario(), mailScenario(),
+		drainScenario(), mixedScenario(), chaosScenario(), matrixScenario(), sendScenario(), receiveScenario(), simpleScenario(),
+		lifeScenario(), decayScenario(), dialogScenario(), mailScenario(),
 	}
 }
 
@@ -69,6 +79,9 @@ type bench struct {
 	folder  *site.Folder
 	daemons int
 	isWarm  bool // the server has been warmed up
+	// extra are figures that no result has.
+	extra []record.Figure
+	cells []Cell // of the matrix
 	// serverSettings are those of the servers of our own.
 	serverSettings map[string]string
 }
@@ -93,7 +106,7 @@ func (s Scenario) Run(ctx context.Context, config Config) (report Report, err er
 		"repeat": config.Repeat, "duration_seconds": config.Duration.Seconds(), "warm_up_seconds": config.WarmUp.Seconds(),
 		"messages": config.Messages,
 	}
-	err = onServer(ctx, b.DSN, b.progress, asked, func(c *cluster, m machine.Machine, settings map[string]any) error {
+	report.Head, err = b.onServer(ctx, s.Name, asked, b.expected(s), func(ctx context.Context, c *cluster, head *record.Head) error {
 		b.cluster = c
 		if err := b.keepAvailable(ctx); err != nil {
 			return err
@@ -102,13 +115,25 @@ func (s Scenario) Run(ctx context.Context, config Config) (report Report, err er
 		if err != nil {
 			return fmt.Errorf("measure %s: %w", s.Name, err)
 		}
-		maps.Copy(settings, b.settled)
-		report = Report{
-			Scenario: s.Name, Paper: s.Paper, Seed: s.seed, Machine: m, Settings: settings, Results: results, Ratios: ratios(results),
+		maps.Copy(head.Settings, b.settled)
+		report.Paper, report.Seed, report.Results, report.Ratios = s.Paper, s.seed, results, ratios(results)
+		report.Cells = b.cells
+		head.Figures = append(figures(results), b.extra...)
+		if s.conclude != nil {
+			s.conclude(b, head, results)
 		}
 		return nil
 	})
 	return report, err
+}
+
+// expected is how long is measured in all, roughly: it only sets how often the waits are sampled.
+func (b *bench) expected(s Scenario) time.Duration {
+	variants := len(b.Variants)
+	if variants == 0 {
+		variants = len(s.Variants)
+	}
+	return time.Duration(2*b.Repeat*variants) * b.Duration
 }
 
 func (s Scenario) names() []string {
@@ -133,7 +158,7 @@ func (b *bench) measure(ctx context.Context, trials []trial) ([]Result, error) {
 	for i, t := range trials {
 		results[i] = t.result
 	}
-	err := inTurns(trials, b.Repeat, b.progress, func(t trial) string { return t.result.title() }, func(i int, t trial) error {
+	err := inTurns(ctx, &b.Frame, trials, b.Repeat, func(t trial) string { return t.result.title() }, func(i int, t trial) error {
 		rate, err := t.run(ctx)
 		results[i].Runs = append(results[i].Runs, rate)
 		return err
@@ -141,11 +166,11 @@ func (b *bench) measure(ctx context.Context, trials []trial) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i := range results {
+	for i, t := range trials {
 		results[i].MessagesPerSecond = statistics.Median(results[i].Runs)
 		results[i].Spread = statistics.Spread(results[i].Runs)
-		if conclude := trials[i].conclude; conclude != nil {
-			conclude(&results[i])
+		if t.conclude != nil {
+			t.conclude(&results[i])
 		}
 	}
 	return results, nil

@@ -26,7 +26,8 @@ func ordinaryRole(t *testing.T) (dsn string) {
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
 		var left []string
-		err := admin.QueryRow(ctx, "select coalesce(array_agg(datname::text), '{}') from pg_database where datdba = to_regrole($1)", role).Scan(&left)
+		err := admin.QueryRow(ctx, "select coalesce(array_agg(datname::text), '{}') from pg_database where datdba = to_regrole($1)",
+			role).Scan(&left)
 		if err != nil {
 			t.Error(err)
 		}
@@ -50,7 +51,7 @@ func ordinaryRole(t *testing.T) (dsn string) {
 func small(t *testing.T) bench.Config {
 	t.Helper()
 	return bench.Config{
-		DSN:           ordinaryRole(t),
+		Frame:         bench.Frame{DSN: ordinaryRole(t)},
 		Sessions:      3,
 		Conversations: 5,
 		Size:          10,

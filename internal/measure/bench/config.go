@@ -10,8 +10,8 @@ import (
 
 // Config reports what to measure, and how long. Numbers that are 0 are the variant's own where it has one.
 type Config struct {
-	// DSN names a database of the server, where the role may create databases. The database itself is not touched.
-	DSN string
+	Frame
+
 	// Variants are the variants to measure; none: all of the scenario.
 	Variants []string
 	// Sessions, Conversations, Size (bytes of a body) and Batch (messages of a call) replace what a variant has of them.
@@ -19,6 +19,8 @@ type Config struct {
 	Sessions, Conversations, Size, Batch int
 	// Messages is how many wait to be received, or are to age the database.
 	Messages int
+	// Rows are those of which a business transaction changes one.
+	Rows int
 	// Duration of a run that has no end of its own, and before it WarmUp, which does not count.
 	Duration, WarmUp time.Duration
 	// Repeat is how often each trial is run.
@@ -27,11 +29,14 @@ type Config struct {
 	Dialog DialogOptions
 	// Peers are measured beside Parley, where a scenario has peers.
 	Peers []Peer
+	// Matrix counts for the paper's matrix only.
+	Matrix MatrixOptions
 	// Mail counts for mail only.
 	Mail MailOptions
-	// Progress, if set, receives what is done now.
-	Progress func(text string)
 }
+
+// DefaultRows are enough for transactions not to meet on one.
+const DefaultRows = 1000
 
 // DefaultSize is the size of a body that the goals are for, in bytes.
 const DefaultSize = 100
@@ -48,6 +53,7 @@ func (c Config) Check(scenario Scenario) error {
 		{"size", c.Size, 0},
 		{"batch", c.Batch, 0},
 		{"messages", c.Messages, 1},
+		{"rows", c.Rows, 0},
 		{"repeat", c.Repeat, 1},
 		{"duration", int(c.Duration), 1},
 		{"warm-up", int(c.WarmUp), 0},
@@ -60,6 +66,11 @@ func (c Config) Check(scenario Scenario) error {
 	} {
 		if number.value < number.least {
 			return fmt.Errorf("%s must be at least %d", number.name, number.least)
+		}
+	}
+	for _, cell := range c.Matrix.cells() {
+		if min(cell.Initiators, cell.Threads, cell.Size, cell.Dialogs) < 1 || cell.Initiators > paperInitiators {
+			return fmt.Errorf("a cell has 1 to %d initiators, and at least one thread, byte and dialog", paperInitiators)
 		}
 	}
 	for _, step := range slices.Concat(c.Dialog.ConversationSteps, c.Dialog.TargetSteps) {
@@ -82,12 +93,6 @@ func (c Config) Check(scenario Scenario) error {
 // wants reports whether a variant is to be measured.
 func (c Config) wants(variant string) bool {
 	return len(c.Variants) == 0 || slices.Contains(c.Variants, variant)
-}
-
-func (c Config) progress(format string, args ...any) {
-	if c.Progress != nil {
-		c.Progress(fmt.Sprintf(format, args...))
-	}
 }
 
 // or is the number asked for, or the usual one.

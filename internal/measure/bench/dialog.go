@@ -97,6 +97,8 @@ type traffic struct {
 	conversations       int
 	size, batch         int
 	in                  transaction
+	// every, where it is not 0, gives each session one conversation of its own, the first of so many.
+	every int
 }
 
 func paperTrials(size int, in transaction) func(b *bench, variant string) []trial {

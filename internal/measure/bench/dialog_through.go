@@ -101,6 +101,9 @@ func (m *deployment) sending(t traffic) driver.Operation {
 	return func(ctx context.Context, conn *pgx.Conn, session int) (int, error) {
 		handles := m.initiators[session%len(m.initiators)].handles
 		handle := handles[rand.IntN(len(handles))]
+		if t.every > 0 {
+			handle = handles[session/len(m.initiators)*t.every]
+		}
 		return t.batch, t.in(ctx, conn, func(db parley.DB) error {
 			if t.batch == 1 {
 				return parley.Send(ctx, db, handle, messageType, bodies[0])

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/parley-broker/parley/internal/measure/machine"
+	"github.com/parley-broker/parley/internal/measure/record"
 )
 
 // FlowConfig says how one hop through engines of integration is measured.
 type FlowConfig struct {
-	// DSN names a database of the server, where the role may create databases. The database itself is not touched.
-	DSN string
+	Frame
+
 	// Systems are the systems to measure; none: all.
 	Systems []string
 	// Sizes are the sizes of bodies, in bytes.
@@ -29,8 +29,6 @@ type FlowConfig struct {
 	Peers []HopPeer
 	// Program is the program parley; empty for this one.
 	Program string
-	// Progress, if set, receives what is done now.
-	Progress func(text string)
 }
 
 // smallestBody has room for the number of a message, in bytes.
@@ -83,12 +81,11 @@ func FlowSystems(peers []HopPeer) []Variant {
 
 // FlowReport is the result of MeasureFlow. As JSON it is a stable format, described in docs/reference/json.md.
 type FlowReport struct {
-	Scenario string          `json:"scenario"`
-	Machine  machine.Machine `json:"machine"`
-	Settings map[string]any  `json:"settings"`
-	Results  []FlowResult    `json:"results"`
-	Latency  *FlowLatency    `json:"latency"`
-	Requests *FlowRequests   `json:"requests"`
+	record.Head
+
+	Results  []FlowResult  `json:"results"`
+	Latency  *FlowLatency  `json:"latency"`
+	Requests *FlowRequests `json:"requests"`
 	// Ratios are quotients of processed messages a second, under "parley/camel 188" and so on.
 	Ratios map[string]float64 `json:"ratios"`
 	// Missing are the systems that were left out, each with what gets it.
@@ -131,16 +128,12 @@ func MeasureFlow(ctx context.Context, config FlowConfig) (report FlowReport, err
 		"connections": config.Connections, "workers": config.Workers, "duration_seconds": config.Duration.Seconds(),
 		"warm_up_seconds": config.WarmUp.Seconds(), "repeat": config.Repeat, "sizes": config.Sizes,
 	}
-	err = onServer(ctx, config.DSN, config.progress, asked, func(c *cluster, m machine.Machine, settings map[string]any) error {
+	expected := time.Duration(config.Repeat*len(config.Sizes)) * config.Duration
+	report.Head, err = config.onServer(ctx, "flow", asked, expected, func(ctx context.Context, c *cluster, head *record.Head) error {
 		f := flow{FlowConfig: config, cluster: c}
-		report = FlowReport{Scenario: "flow", Machine: m, Settings: settings}
-		return f.measure(ctx, &report)
+		err := f.measure(ctx, &report)
+		head.Figures = flowFigures(report.Results)
+		return err
 	})
 	return report, err
-}
-
-func (c FlowConfig) progress(format string, args ...any) {
-	if c.Progress != nil {
-		c.Progress(fmt.Sprintf(format, args...))
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/parley-broker/parley/internal/measure/hop"
+	"github.com/parley-broker/parley/internal/measure/observe"
 	"github.com/parley-broker/parley/internal/measure/site"
 	"github.com/parley-broker/parley/internal/measure/statistics"
 )
@@ -35,7 +36,7 @@ func (f *flow) measure(ctx context.Context, report *FlowReport) error {
 	trials := f.trials(report)
 	rounds := make([][]FlowRound, len(trials))
 	title := func(t flowTrial) string { return fmt.Sprintf("%s, %d bytes", t.system, t.size) }
-	err := inTurns(trials, f.Repeat, f.progress, title, func(i int, t flowTrial) error {
+	err := inTurns(ctx, &f.Frame, trials, f.Repeat, title, func(i int, t flowTrial) error {
 		round, err := t.run(ctx)
 		rounds[i] = append(rounds[i], round)
 		return err
@@ -113,8 +114,14 @@ const patience = 30 * time.Second
 
 // through sends bodies through an engine as fast as it acknowledges them, and waits until the back end has them all.
 func (f *flow) through(ctx context.Context, frames hop.Frames, size int, start startHop) (round FlowRound, err error) {
-	err = f.onEngine(ctx, frames, nil, start, func(back *hop.BackEnd, listen string) error {
-		g := hop.Generator{Address: listen, Frames: frames, Connections: f.Connections, Body: bodiesOf(size)}
+	watch := observe.From(ctx)
+	bodies := bodiesOf(size)
+	body := func(number int64) []byte {
+		watch.In(1)
+		return bodies(number)
+	}
+	err = f.onEngine(ctx, frames, func([]byte) { watch.Out(1) }, start, func(back *hop.BackEnd, listen string) error {
+		g := hop.Generator{Address: listen, Frames: frames, Connections: f.Connections, Body: body}
 		warm, err := g.Run(ctx, 0, f.WarmUp)
 		if err != nil {
 			return err
@@ -122,6 +129,7 @@ func (f *flow) through(ctx context.Context, frames hop.Frames, size int, start s
 		if err := back.Await(ctx, warm.Messages, patience); err != nil {
 			return err
 		}
+		defer observe.From(ctx).Window()()
 		begun := time.Now()
 		sent, err := g.Run(ctx, 0, f.Duration)
 		if err != nil {

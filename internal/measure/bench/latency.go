@@ -9,13 +9,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/parley-broker/parley/internal/measure/machine"
+	"github.com/parley-broker/parley/internal/measure/record"
 )
 
 // LatencyConfig reports how messages are offered whose latency is measured.
 type LatencyConfig struct {
-	// DSN names a database of the server, where the role may create databases. The database itself is not touched.
-	DSN string
+	Frame
+
 	// Systems are the systems to measure; none: all of them.
 	Systems []string
 	// Peers are measured beside Parley.
@@ -30,8 +30,6 @@ type LatencyConfig struct {
 	Size int
 	// Repeat is how often each system is run, in turns.
 	Repeat int
-	// Progress, if set, receives what is done now.
-	Progress func(text string)
 }
 
 // leastBody holds the number of a message.
@@ -125,16 +123,17 @@ func MeasureLatency(ctx context.Context, config LatencyConfig) (report LatencyRe
 		"rate": config.Rate, "duration_seconds": config.Duration.Seconds(), "warm_up_seconds": config.WarmUp.Seconds(), "size": config.Size,
 		"senders": config.Senders, "readers": config.Readers, "conversations": config.Conversations, "repeat": config.Repeat,
 	}
-	err = onServer(ctx, config.DSN, config.progress, asked, func(c *cluster, m machine.Machine, settings map[string]any) error {
+	expected := time.Duration(config.Repeat*len(systems)) * config.Duration
+	report.Head, err = config.onServer(ctx, "latency", asked, expected, func(ctx context.Context, c *cluster, head *record.Head) error {
 		there, missing, err := available(ctx, c.admin, config.Peers)
 		if err != nil {
 			return err
 		}
-		describePeers(settings, there, missing)
+		describePeers(head.Settings, there, missing)
 		systems = slices.DeleteFunc(systems, func(s latencySystem) bool { return missing[s.name] != "" })
 		rounds := make([][]LatencyRound, len(systems))
 		name := func(s latencySystem) string { return s.name }
-		err = inTurns(systems, config.Repeat, config.progress, name, func(i int, system latencySystem) error {
+		err = inTurns(ctx, &config.Frame, systems, config.Repeat, name, func(i int, system latencySystem) error {
 			round, err := measureOnce(ctx, c, system, config)
 			rounds[i] = append(rounds[i], round)
 			return err
@@ -142,18 +141,12 @@ func MeasureLatency(ctx context.Context, config LatencyConfig) (report LatencyRe
 		if err != nil {
 			return fmt.Errorf("measure %w", err)
 		}
-		report = LatencyReport{Scenario: "latency", Machine: m, Settings: settings}
 		for i, system := range systems {
 			report.Results = append(report.Results, summarize(system.name, rounds[i]))
 		}
 		report.Ratios = latencyRatios(report.Results, config.Peers)
+		head.Figures = latencyFigures(report.Results)
 		return nil
 	})
 	return report, err
-}
-
-func (c LatencyConfig) progress(format string, args ...any) {
-	if c.Progress != nil {
-		c.Progress(fmt.Sprintf(format, args...))
-	}
 }

@@ -5,16 +5,15 @@ import (
 	"slices"
 	"time"
 
-	"github.com/parley-broker/parley/internal/measure/machine"
+	"github.com/parley-broker/parley/internal/measure/record"
 	"github.com/parley-broker/parley/internal/measure/statistics"
 )
 
 // LatencyReport is the result of MeasureLatency. As JSON it is a stable format, described in docs/reference/json.md.
 type LatencyReport struct {
-	Scenario string          `json:"scenario"`
-	Machine  machine.Machine `json:"machine"`
-	Settings map[string]any  `json:"settings"`
-	Results  []LatencyResult `json:"results"`
+	record.Head
+
+	Results []LatencyResult `json:"results"`
 	// Ratios are quotients of medians, to a peer, under "p50:parley_consumer/river" and so on.
 	Ratios map[string]float64 `json:"ratios"`
 }

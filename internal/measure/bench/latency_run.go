@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/measure/observe"
 )
 
 // workTimeout is how long after the last commit the last work may begin.
@@ -69,6 +71,7 @@ func offer(ctx context.Context, d database, system latencySystem, config Latency
 	defer func() { err = errors.Join(err, stop()) }()
 
 	total := int64(float64(config.Rate) * (config.WarmUp + config.Duration).Seconds())
+	defer observe.From(ctx).Window()()
 	committed, seconds, err := sendAtRate(ctx, conns, senders, config.Rate, total)
 	if err != nil {
 		return LatencyRound{}, err
@@ -103,6 +106,7 @@ func sendAtRate(ctx context.Context, conns []*pgx.Conn, senders []send, rate int
 					return
 				}
 				committed[number] = at
+				observe.From(ctx).In(1)
 			}
 		})
 	}

@@ -12,7 +12,7 @@ import (
 func TestLatencyOfEachSystemIsMeasuredAndLeavesNothing(t *testing.T) {
 	t.Parallel()
 	report, err := bench.MeasureLatency(t.Context(), bench.LatencyConfig{
-		DSN: ordinaryRole(t), Rate: 50, Duration: time.Second, WarmUp: 100 * time.Millisecond,
+		Frame: bench.Frame{DSN: ordinaryRole(t)}, Rate: 50, Duration: time.Second, WarmUp: 100 * time.Millisecond,
 		Senders: 2, Readers: 2, Conversations: 3, Size: 20, Repeat: 1, Peers: peers(),
 	})
 	if err != nil {
@@ -35,7 +35,10 @@ func TestLatencyOfEachSystemIsMeasuredAndLeavesNothing(t *testing.T) {
 	if !slices.Equal(systems, want) {
 		t.Errorf("measured %v, want %v", systems, want)
 	}
-	for _, key := range []string{"p50:parley_activation/table", "p99:parley_activation/table", "p50:parley_consumer/table", "p99:parley_consumer/table"} {
+	for _, key := range []string{
+		"p50:parley_activation/table", "p99:parley_activation/table", "p50:parley_consumer/table",
+		"p99:parley_consumer/table",
+	} {
 		if report.Ratios[key] <= 0 {
 			t.Errorf("no ratio %s among %v", key, slices.Sorted(maps.Keys(report.Ratios)))
 		}

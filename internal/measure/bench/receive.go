@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/measure/driver"
+	"github.com/parley-broker/parley/internal/measure/observe"
 )
 
 const (
@@ -133,7 +134,7 @@ func (b *bench) receiveTrial(v receiveVariant) trial {
 			return b.onCopy(ctx, s, func(d database) (float64, error) {
 				switch {
 				case v.top == 1:
-					return b.drive(ctx, d, sessions, receivingOne(b.Messages, v.in))
+					return b.drive(observe.WithTaking(ctx), d, sessions, receivingOne(b.Messages, v.in))
 				case v.paper:
 					return timePaperProcedure(ctx, d, v.top, b.Messages)
 				case v.commitEach:
@@ -172,12 +173,14 @@ const messagesPerTransaction = 10_000
 // timeDrain receives all in the server, where the rows are counted too.
 func timeDrain(ctx context.Context, d database, top, groups, perTransaction, messages int) (rate float64, err error) {
 	err = d.withConnection(ctx, func(conn *pgx.Conn) error {
+		defer observe.From(ctx).Window()()
 		begun, received := time.Now(), 0
 		err := conn.QueryRow(ctx, "call bench.drain_counted($1, $2, $3, $4, 0)", receiveQueue, top, groups, perTransaction).Scan(&received)
 		if err != nil {
 			return fmt.Errorf("drain the queue: %w", err)
 		}
 		rate = float64(received) / time.Since(begun).Seconds()
+		observe.From(ctx).Out(received)
 		return requireAll(received, messages)
 	})
 	return rate, err
@@ -186,6 +189,7 @@ func timeDrain(ctx context.Context, d database, top, groups, perTransaction, mes
 // timePaperProcedure lets the paper's procedure empty the queue.
 func timePaperProcedure(ctx context.Context, d database, top, messages int) (rate float64, err error) {
 	err = d.withConnection(ctx, func(conn *pgx.Conn) error {
+		defer observe.From(ctx).Window()()
 		begun := time.Now()
 		if _, err := conn.Exec(ctx, "call bench.paper_procedure($1, $2)", receiveQueue, top); err != nil {
 			return fmt.Errorf("run the receive procedure: %w", err)

@@ -1,18 +1,19 @@
 package bench
 
-import "github.com/parley-broker/parley/internal/measure/machine"
+import "github.com/parley-broker/parley/internal/measure/record"
 
 // Report is the result of a scenario. As JSON it is a stable format, described in docs/reference/json.md.
 type Report struct {
-	Scenario string          `json:"scenario"`
-	Machine  machine.Machine `json:"machine"`
-	Settings map[string]any  `json:"settings"`
-	Results  []Result        `json:"results"`
+	record.Head
+
+	Results []Result `json:"results"`
 	// Ratios are quotients of medians, under "variant:parley/insert", "variant:operation/fresh" for what was
 	// done in an aged database, or "variant:operation/operation", and behind "p50:" of latencies.
 	Ratios map[string]float64 `json:"ratios"`
 	// Paper is the seed paper's figure of the kind, if it has one.
 	Paper string `json:"paper,omitempty"`
+	// Cells are those of the paper's matrix.
+	Cells []Cell `json:"cells,omitempty"`
 	// Seed is the table that the seed has of mail, which is printed beside ours.
 	Seed []SeedColumn `json:"seed,omitempty"`
 }
@@ -42,6 +43,11 @@ type Result struct {
 	// Figures are those of mail, by their names in MailFigures: the medians of the runs.
 	Figures map[string]float64 `json:"figures,omitempty"`
 
+	// Unit of the rate where it is no messages a second.
+	Unit string `json:"unit,omitempty"`
+
+	// published is the seed's figure of the kind, and atLeast what the rate has to be above; 0 where there is none.
+	published, atLeast float64
 	// base is the operation of the same variant that this one is compared with, if it is not the bare INSERT.
 	base string
 	// isRelayed reports that it came in and went out by SMTP, and is compared with Postfix.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/parley-broker/parley/internal/measure/machine"
+	"github.com/parley-broker/parley/internal/measure/record"
 )
 
 func TestRatiosCompareEachResultWithItsBase(t *testing.T) {
@@ -37,9 +38,11 @@ func TestRatiosCompareEachResultWithItsBase(t *testing.T) {
 func TestReportKeepsItsShape(t *testing.T) {
 	t.Parallel()
 	got, err := json.Marshal(Report{
-		Scenario: "decay",
-		Machine:  machine.Machine{CPU: "c", Cores: 2, MemoryBytes: 3, OS: "o", PostgresVersion: "18.1"},
-		Settings: map[string]any{"fsync": "on", "repeat": 3},
+		Head: record.Head{
+			Scenario: "decay",
+			Machine:  machine.Machine{CPU: "c", Cores: 2, MemoryBytes: 3, OS: "o", PostgresVersion: "18.1"},
+			Settings: map[string]any{"fsync": "on", "repeat": 3},
+		},
 		Results: []Result{
 			{
 				System: "parley", Variant: "v", Sessions: 1, Conversations: 2, Size: 3, Batch: 4,

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/measure/bottleneck"
 	"github.com/parley-broker/parley/internal/measure/driver"
 )
 
@@ -40,8 +41,9 @@ func (c Config) sendVariants() []sendVariant {
 
 func sendScenario() Scenario {
 	s := Scenario{
-		Name:  "send",
-		Short: "SEND against a bare INSERT",
+		Name:    "send",
+		Short:   "SEND against a bare INSERT",
+		Changes: []string{bottleneck.SettingSessions},
 		measure: func(ctx context.Context, b *bench) ([]Result, error) {
 			var trials []trial
 			for _, v := range b.sendVariants() {

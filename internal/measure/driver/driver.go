@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/measure/observe"
 )
 
 // ErrNothingLeft ends a run before its time: there is nothing left to do.
@@ -28,6 +30,8 @@ func Drive(ctx context.Context, conns []*pgx.Conn, warmUp, duration time.Duratio
 		emptied = make(chan struct{})
 		once    sync.Once
 		working sync.WaitGroup
+		watch   = observe.From(ctx)
+		takes   = observe.Takes(ctx)
 
 		before int64
 		begun  = time.Now()
@@ -36,6 +40,7 @@ func Drive(ctx context.Context, conns []*pgx.Conn, warmUp, duration time.Duratio
 		working.Go(func() {
 			for !stopped.Load() {
 				// Not cancelled when the time is up: a statement cut off would cost its session the connection.
+				called := time.Now()
 				messages, err := op(ctx, conn, session)
 				if errors.Is(err, ErrNothingLeft) {
 					once.Do(func() { close(emptied) })
@@ -46,6 +51,12 @@ func Drive(ctx context.Context, conns []*pgx.Conn, warmUp, duration time.Duratio
 					return
 				}
 				count.Add(int64(messages))
+				watch.Took(time.Since(called))
+				if takes {
+					watch.Out(messages)
+				} else {
+					watch.In(messages)
+				}
 			}
 		})
 	}
@@ -54,6 +65,7 @@ func Drive(ctx context.Context, conns []*pgx.Conn, warmUp, duration time.Duratio
 	defer stopped.Store(true)
 
 	isOver := wait(ctx, emptied, warmUp)
+	defer watch.Window()()
 	if !isOver { // otherwise it was over within the warm-up, and all of it counts
 		before, begun = count.Load(), time.Now()
 	}

@@ -5,17 +5,19 @@ import (
 	"strings"
 )
 
-// LineChart shows how rates went over time: x in seconds from 0, y from 0.
+// LineChart shows how rates went: over time, x in seconds from 0, or over something that was counted. y is from 0.
 type LineChart struct {
 	// ID distinguishes the charts of a page. Title and Description are read to those who do not see it.
 	ID, Title, Description string
 	Unit                   string
-	Series                 []Series
-	Bands                  []Band
-	Marks                  []Mark
+	// XUnit labels the x axis; without one it has seconds since the first message.
+	XUnit  string
+	Series []Series
+	Bands  []Band
+	Marks  []Mark
 }
 
-// Series is one line. Of two lines the first is drawn broad, the second thin on top of it.
+// Series is one line. Of several lines the first is drawn broad, the others thin on top of it; there are colours for four.
 type Series struct {
 	Name   string
 	Points []Point
@@ -85,7 +87,7 @@ func layoutLines(f format, c *LineChart) lineLayout {
 	l := lineLayout{format: f, Width: f.width, Left: lineLeft, Right: lineLeft + length}
 	bandRows := l.placeBands(x, c.Bands)
 	markRows := l.placeMarks(x, c.Marks, bandRows)
-	l.Top = 6 + labelRow*float64(bandRows+markRows)
+	l.Top = 10 + labelRow*float64(bandRows+markRows)
 	l.Bottom, l.FullHeight, l.Height = l.Top+lineHeight, l.Top+lineHeight, l.Top+lineHeight+42
 	for _, v := range yValues {
 		l.YTicks = append(l.YTicks, tick{At: round(l.Bottom - y.at(v)), Text: short(v)})

@@ -51,6 +51,8 @@ type Daemon struct {
 const (
 	// stopTimeout is how long a daemon may take to stop before it is killed.
 	stopTimeout = 20 * time.Second
+	// readyTimeout is how long a daemon may take until it is ready.
+	readyTimeout = 2 * time.Minute
 	// readyPoll is how often a daemon is asked whether it is ready.
 	readyPoll = 20 * time.Millisecond
 	// startAttempts is how often other ports are tried, as another process may take one before the daemon does.
@@ -153,6 +155,8 @@ func (d *Daemon) start(args []string) error {
 func (d *Daemon) awaitReady(ctx context.Context) error {
 	poll := time.NewTicker(readyPoll)
 	defer poll.Stop()
+	patience := time.NewTimer(readyTimeout)
+	defer patience.Stop()
 	for {
 		if isReady, err := d.isReady(ctx); err != nil || isReady {
 			return err
@@ -162,6 +166,10 @@ func (d *Daemon) awaitReady(ctx context.Context) error {
 			return context.Cause(ctx)
 		case <-d.ended:
 			return d.Err()
+		case <-patience.C:
+			text, _ := os.ReadFile(d.log)
+			return fmt.Errorf("daemon %s is not ready after %v; its log ends with:\n%s", d.config.Name, readyTimeout,
+				text[max(0, len(text)-logTail):])
 		case <-poll.C:
 		}
 	}

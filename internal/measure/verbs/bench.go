@@ -3,7 +3,7 @@ package verbs
 
 import (
 	"cmp"
-	"encoding/json"
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -17,6 +17,7 @@ import (
 
 	"github.com/parley-broker/parley/internal/measure/bench"
 	"github.com/parley-broker/parley/internal/measure/machine"
+	"github.com/parley-broker/parley/internal/measure/report"
 	"github.com/parley-broker/parley/internal/verb"
 )
 
@@ -25,24 +26,53 @@ type measuring struct {
 	*verb.App
 
 	peers bench.Peers // measured beside Parley; the product itself has none
+	flags *frame
+	// scenarios are the commands that measure, those that answer most first.
+	scenarios []*cobra.Command
 }
 
 // NewBench makes parley bench, which measures the peers beside the broker.
 func NewBench(a *verb.App, peers bench.Peers) *cobra.Command {
-	m := &measuring{a, peers}
+	m := &measuring{App: a, peers: peers, flags: &frame{}}
+	var scenario string
+	given := map[string]*string{"duration": new(string), "rate": new(string), "repeat": new(string)}
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure the speed of the broker against a bare INSERT, and its latency",
-		Long: `Measure the speed of the broker on the chosen server, in databases of its own that are dropped in the end.
-Everything is compared within one run, in turns; the median counts. How it is done, and what to make of the
-figures, is in docs/reference/benchmarks.md.`,
+		Short: "Find out what this machine and database do with Parley, and what limits it",
+		Long: `Find out what this machine and database do with Parley, how that compares, and what limits it. Before a terminal it is a
+wizard: it checks the set-up, asks for a scenario, measures it, and ends with a verdict, the numbers, charts, and the one
+thing to try next. Each scenario is a command of its own, too.
+
+It measures on the chosen server, in databases of its own that are dropped in the end. Everything is compared within one
+run, in turns; the median counts. How it is done, and what to make of the figures, is in docs/reference/benchmarks.md.`,
+		Example: `  parley bench
+  parley bench --scenario drain --html drain.html
+  parley bench mixed --duration 10s --json > before.json
+  parley bench mixed --duration 10s --compare before.json
+  parley bench history`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			values := map[string]string{}
+			for name, value := range given {
+				if *value != "" {
+					values[name] = *value
+				}
+			}
+			return m.wizard(cmd, values, scenario)
+		},
 	}
+	m.flags.add(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&scenario, "scenario", "", "the scenario to measure, without a question")
+	flags.StringVar(given["duration"], "duration", "", "time of a run, in scenarios whose runs have no end of their own")
+	flags.StringVar(given["rate"], "rate", "", "messages offered a second, in scenarios that offer them at a rate")
+	flags.StringVar(given["repeat"], "repeat", "", "runs of each kind, of which the median counts")
 	for _, scenario := range bench.Scenarios() {
-		cmd.AddCommand(newScenarioCommand(m, scenario))
+		m.scenarios = append(m.scenarios, newScenarioCommand(m, scenario))
 	}
-	cmd.AddCommand(newLatencyCommand(m), newFlowCommand(m), newMapsCommand(m))
+	m.scenarios = append(m.scenarios, newLatencyCommand(m), newFlowCommand(m), newBBWCommand(m))
+	cmd.AddCommand(m.scenarios...)
+	cmd.AddCommand(newHistoryCommand(m), newPresetsCommand(m), newMapsCommand(m))
 	return cmd
 }
 
@@ -55,7 +85,7 @@ func newScenarioCommand(a *measuring, scenario bench.Scenario) *cobra.Command {
 		Example: fmt.Sprintf("  parley bench %[1]s\n  parley bench %[1]s --variant %[2]s --repeat 5 --json",
 			scenario.Name, scenario.Variants[0].Name),
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.runScenario(cmd, scenario, config) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runScenario(cmd, scenario, &config) },
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&config.Variants, "variant", nil, "variants to measure, separated by commas (default all)")
@@ -63,7 +93,7 @@ func newScenarioCommand(a *measuring, scenario bench.Scenario) *cobra.Command {
 	flags.IntVar(&config.Conversations, "conversations", 0, "conversations, in variants with many (default the variant's own)")
 	flags.IntVar(&config.Size, "size", bench.DefaultSize, "bytes of a message body")
 	flags.IntVar(&config.Batch, "batch", 0, "messages of a call, in variants that send batches (default the variant's own)")
-	flags.IntVar(&config.Messages, "messages", 1_000_000, "messages that wait to be received, or that age a database")
+	flags.IntVar(&config.Messages, "messages", or(scenario.Messages, 1_000_000), "messages that wait to be received, or that age a database")
 	flags.DurationVar(&config.Duration, "duration", 5*time.Second, "time of a run that has no end of its own")
 	flags.DurationVar(&config.WarmUp, "warm-up", time.Second, "time before such a run that does not count")
 	flags.IntVar(&config.Repeat, "repeat", 3, "runs of each kind, in turns, of which the median counts")
@@ -72,39 +102,45 @@ func newScenarioCommand(a *measuring, scenario bench.Scenario) *cobra.Command {
 		addMailBenchFlags(cmd, &config)
 	case bench.TakesDialog:
 		addDialogFlags(cmd, &config.Dialog)
+	case bench.TakesRows:
+		flags.IntVar(&config.Rows, "rows", bench.DefaultRows, "rows that the business transactions change one of")
+	case bench.TakesMatrix:
+		addMatrixFlags(cmd, &config)
 	case bench.TakesCommon:
 	}
 	return cmd
 }
 
-func (a *measuring) runScenario(cmd *cobra.Command, scenario bench.Scenario, config bench.Config) error {
+func or(asked, usual int) int {
+	if asked > 0 {
+		return asked
+	}
+	return usual
+}
+
+func (a *measuring) runScenario(cmd *cobra.Command, scenario bench.Scenario, config *bench.Config) error {
 	config.Peers = a.peers.Jobs
-	// A mistake in the command line is reported before a server is started.
-	err := config.Check(scenario)
-	if err != nil {
-		return verb.AsUsage(err)
-	}
-	if !scenario.MakesServers() || a.NamesDatabase() {
-		config.DSN, err = a.ResolveDSN(cmd.Context())
-		if err != nil {
-			return err
-		}
-	}
 	config.Dialog.PostgresVersion, config.Dialog.Logger = cmp.Or(a.PostgresVersion, os.Getenv("PARLEY_POSTGRES_VERSION")), a.Notices()
-	progress := verb.NewProgressLine(a.Stderr)
-	config.Progress = progress.Show
-	report, err := scenario.Run(cmd.Context(), config)
-	progress.Clear()
-	if err != nil {
-		return err
-	}
-	if scenario.HasPeers {
-		a.suggestPeers(scenario.Name)
-	}
-	if a.JSON {
-		return json.NewEncoder(cmd.OutOrStdout()).Encode(report)
-	}
-	return writeReport(cmd.OutOrStdout(), report)
+	return a.run(cmd, measurement{
+		frame:        &config.Frame,
+		check:        func() error { return config.Check(scenario) },
+		makesServers: scenario.MakesServers(),
+		measure: func(ctx context.Context) (outcome, error) {
+			report, err := scenario.Run(ctx, *config)
+			return &report, err
+		},
+		numbers: func(out io.Writer, o outcome) error { return writeReport(out, *o.(*bench.Report)) }, //nolint:forcetypeassert // as measured
+		sections: func(o outcome) []report.Section {
+			return matrixSections(o.(*bench.Report).Cells) //nolint:forcetypeassert // as measured
+		},
+		changes: scenario.Changes,
+		change:  changeOf(config),
+		hint: func(outcome) {
+			if scenario.HasPeers {
+				a.suggestPeers(scenario.Name)
+			}
+		},
+	})
 }
 
 // suggestPeers reports, after a measurement without them, how job queues of others are measured in the same run.

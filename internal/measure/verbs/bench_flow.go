@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -11,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley/internal/measure/bench"
-	"github.com/parley-broker/parley/internal/verb"
+	"github.com/parley-broker/parley/internal/measure/bottleneck"
 )
 
 func newFlowCommand(a *measuring) *cobra.Command {
@@ -33,7 +34,7 @@ Systems:
 		Example: `  parley bench flow
   parley bench flow --duration 5s --size 188 --json`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.runFlow(cmd, config) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runFlow(cmd, &config) },
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&config.Systems, "system", nil, "systems to measure, separated by commas (default all)")
@@ -46,32 +47,33 @@ Systems:
 	return cmd
 }
 
-func (a *measuring) runFlow(cmd *cobra.Command, config bench.FlowConfig) error {
+func (a *measuring) runFlow(cmd *cobra.Command, config *bench.FlowConfig) error {
 	config.Peers = a.peers.Hops
-	// A mistake in the command line is reported before a server is started.
-	err := config.Check()
-	if err != nil {
-		return verb.AsUsage(err)
-	}
-	config.DSN, err = a.ResolveDSN(cmd.Context())
-	if err != nil {
-		return err
-	}
-	progress := verb.NewProgressLine(a.Stderr)
-	config.Progress = progress.Show
-	report, err := bench.MeasureFlow(cmd.Context(), config)
-	progress.Clear()
-	if err != nil {
-		return err
-	}
-	if len(a.peers.Hops) == 0 && len(config.Systems) == 0 {
-		fmt.Fprintln(a.Stderr, "No peer was measured. In a clone of the repository this measures Spring Integration, Camel and Benthos, too: "+
-			"go -C bench/peers run . bench flow")
-	}
-	if a.JSON {
-		return verb.EncodeJSON(cmd.OutOrStdout(), report)
-	}
-	return writeFlow(cmd.OutOrStdout(), report)
+	return a.run(cmd, measurement{
+		frame: &config.Frame,
+		check: config.Check,
+		measure: func(ctx context.Context) (outcome, error) {
+			report, err := bench.MeasureFlow(ctx, *config)
+			return &report, err
+		},
+		numbers: func(out io.Writer, o outcome) error { return writeFlow(out, *o.(*bench.FlowReport)) }, //nolint:forcetypeassert // as measured
+		changes: []string{bottleneck.SettingWorkers, bottleneck.SettingSessions},
+		change: func(setting string) string {
+			switch setting {
+			case bottleneck.SettingWorkers:
+				return changeNumber("workers", &config.Workers, 1, 2)
+			case bottleneck.SettingSessions:
+				return changeNumber("connections", &config.Connections, 1, 2)
+			}
+			return ""
+		},
+		hint: func(outcome) {
+			if len(a.peers.Hops) == 0 && len(config.Systems) == 0 {
+				fmt.Fprintln(a.Stderr, "No peer was measured. In a clone of the repository this measures Spring Integration, Camel and Benthos, too: "+
+					"go -C bench/peers run . bench flow")
+			}
+		},
+	})
 }
 
 func writeFlow(out io.Writer, report bench.FlowReport) error {

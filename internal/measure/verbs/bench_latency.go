@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strconv"
@@ -10,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley/internal/measure/bench"
-	"github.com/parley-broker/parley/internal/verb"
+	"github.com/parley-broker/parley/internal/measure/bottleneck"
 )
 
 func newLatencyCommand(a *measuring) *cobra.Command {
@@ -29,7 +30,7 @@ Systems:
 		Example: `  parley bench latency
   parley bench latency --rate 200 --duration 5s --system parley_consumer --json`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.runLatency(cmd, config) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runLatency(cmd, &config) },
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&config.Systems, "system", nil, "systems to measure, separated by commas (default all)")
@@ -44,31 +45,26 @@ Systems:
 	return cmd
 }
 
-func (a *measuring) runLatency(cmd *cobra.Command, config bench.LatencyConfig) error {
+func (a *measuring) runLatency(cmd *cobra.Command, config *bench.LatencyConfig) error {
 	config.Peers = a.peers.Jobs
-	// A mistake in the command line is reported before a server is started.
-	err := config.Check()
-	if err != nil {
-		return verb.AsUsage(err)
-	}
-	config.DSN, err = a.ResolveDSN(cmd.Context())
-	if err != nil {
-		return err
-	}
-	progress := verb.NewProgressLine(a.Stderr)
-	config.Progress = progress.Show
-	report, err := bench.MeasureLatency(cmd.Context(), config)
-	progress.Clear()
-	if err != nil {
-		return err
-	}
-	if len(config.Systems) == 0 {
-		a.suggestPeers(report.Scenario)
-	}
-	if a.JSON {
-		return verb.EncodeJSON(cmd.OutOrStdout(), report)
-	}
-	return writeLatency(cmd.OutOrStdout(), report, a.peers.Jobs)
+	return a.run(cmd, measurement{
+		frame: &config.Frame,
+		check: config.Check,
+		measure: func(ctx context.Context) (outcome, error) {
+			report, err := bench.MeasureLatency(ctx, *config)
+			return &report, err
+		},
+		numbers: func(out io.Writer, o outcome) error {
+			return writeLatency(out, *o.(*bench.LatencyReport), a.peers.Jobs) //nolint:forcetypeassert // as measured
+		},
+		changes: []string{bottleneck.SettingReaders, bottleneck.SettingSessions},
+		change:  func(string) string { return changeNumber("readers", &config.Readers, 1, 2) },
+		hint: func(outcome) {
+			if len(config.Systems) == 0 {
+				a.suggestPeers("latency")
+			}
+		},
+	})
 }
 
 func writeLatency(out io.Writer, report bench.LatencyReport, peers []bench.Peer) error {

@@ -40,6 +40,12 @@ func VolumeBytes(folder string) (int64, error) {
 	return used + free, err
 }
 
+// VolumeFree gives how many bytes are free on the volume on which a folder stands.
+func VolumeFree(folder string) (int64, error) {
+	_, free, err := measureVolume(folder)
+	return free, err
+}
+
 // OnVolume gives the threshold of a volume of a size: High where less than the reserve is free at the latest, the other values lower by
 // as much (section 14.2). At the floor a fifth of the reserve is left.
 func (t Threshold) OnVolume(sizeBytes int64) Threshold {

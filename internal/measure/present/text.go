@@ -1,0 +1,210 @@
+// Package present shows a run of the benchmark: the verdict first, then numbers, then charts, then the one thing to try next; as text for a
+// terminal and as one HTML page.
+package present
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"unicode/utf8"
+
+	"github.com/parley-broker/parley/internal/measure/bottleneck"
+	"github.com/parley-broker/parley/internal/measure/record"
+)
+
+// Text writes a run for a terminal. numbers writes the table of the scenario.
+func Text(out io.Writer, head *record.Head, numbers func(io.Writer) error) error {
+	writeVerdict(out, head.Verdict)
+	fmt.Fprintln(out)
+	if err := numbers(out); err != nil {
+		return err
+	}
+	if err := writeBars(out, head.Figures); err != nil {
+		return err
+	}
+	if err := writeOthers(out, head.Figures); err != nil {
+		return err
+	}
+	if err := writeWaits(out, head.Analysis); err != nil {
+		return err
+	}
+	if err := writeComparison(out, head.Compared); err != nil {
+		return err
+	}
+	writeNext(out, head)
+	return nil
+}
+
+// Setup writes the checks, a line each.
+func Setup(out io.Writer, checks []record.Check) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, check := range checks {
+		fmt.Fprintf(table, "  %s\t%s\t%s\n", check.State, check.Name, check.Text)
+		if check.Hint != "" {
+			fmt.Fprintf(table, "\t\t%s\n", check.Hint)
+		}
+	}
+	return table.Flush()
+}
+
+func writeVerdict(out io.Writer, v *record.Verdict) {
+	if v == nil {
+		return
+	}
+	fmt.Fprintf(out, "Verdict: %s\n", v.Grade)
+	for _, reason := range v.Reasons {
+		fmt.Fprintf(out, "  - %s\n", reason)
+	}
+}
+
+// barLength is the length of the longest bar, in characters; mostBars is how many there may be.
+const (
+	barLength = 36
+	mostBars  = 24
+)
+
+// writeBars draws the figures of one unit beside one another, with the published ones under them.
+func writeBars(out io.Writer, figures []record.Figure) error {
+	unit, bars := barsOf(figures)
+	if len(bars) < 2 {
+		return nil
+	}
+	most, width := 0.0, 0
+	for _, b := range bars {
+		most, width = max(most, b.Value), max(width, utf8.RuneCountInString(b.Label))
+	}
+	fmt.Fprintf(out, "\n%s\n", unit)
+	for _, b := range bars {
+		length := int(b.Value/most*barLength + 0.5)
+		mark := "█"
+		if b.Other {
+			mark = "░"
+		}
+		fmt.Fprintf(out, "  %-*s %s %s\n", width, b.Label, strings.Repeat(mark, max(1, length)), b.Text)
+	}
+	return nil
+}
+
+// writeOthers lists the figures of other units than the first one's.
+func writeOthers(out io.Writer, figures []record.Figure) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	isFirst := true
+	for _, f := range figures {
+		if f.Unit == figures[0].Unit {
+			continue
+		}
+		if isFirst {
+			fmt.Fprintln(out)
+			isFirst = false
+		}
+		limit := ""
+		if f.AtMost > 0 {
+			limit = "has to be below " + record.Text(f.AtMost, f.Unit)
+		}
+		if f.AtLeast > 0 {
+			limit = "has to be above " + record.Text(f.AtLeast, f.Unit)
+		}
+		fmt.Fprintf(table, "  %s\t%s\t%s\n", f.Name, record.Text(f.Value, f.Unit), limit)
+	}
+	return table.Flush()
+}
+
+// mostWaits is how many are listed.
+const mostWaits = 5
+
+func writeWaits(out io.Writer, a *bottleneck.Analysis) error {
+	if a == nil || a.Samples == 0 {
+		return nil
+	}
+	fmt.Fprintf(out, "\nOf the sessions' time (%d samples, one every %.0f ms; %.1f sessions, %.1f of them at work)\n", a.Samples,
+		a.IntervalMS, a.Sessions, a.Working)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, w := range a.Waits[:min(mostWaits, len(a.Waits))] {
+		fmt.Fprintf(table, "  %.0f%%\t%s\t%s\n", 100*w.Share, w.Event, plain(w))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, note := range a.Notes {
+		fmt.Fprintf(out, "  %s\n", note)
+	}
+	return nil
+}
+
+func writeComparison(out io.Writer, c *record.Comparison) error {
+	if c == nil {
+		return nil
+	}
+	fmt.Fprintf(out, "\nCompared with %s\n", c.With)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "figure\tbefore\tnow\tchange\tnoise\t\t")
+	for _, d := range c.Differences {
+		mark := ""
+		if d.Worse {
+			mark = "regression"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%+.0f%%\t%.0f%%\t%s\t\n", d.Name, record.Number(d.Before), record.Number(d.After), 100*d.Change,
+			100*d.Noise, mark)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, changed := range c.Changed {
+		fmt.Fprintf(out, "  not the same: %s\n", changed)
+	}
+	return nil
+}
+
+func writeNext(out io.Writer, head *record.Head) {
+	if head.Analysis == nil {
+		return
+	}
+	fmt.Fprintf(out, "\n%s\n", head.Analysis.Limit.Sentence)
+	if head.Tried != nil {
+		fmt.Fprintf(out, "Tried: %s\n", head.Tried.Text)
+		return
+	}
+	fmt.Fprintf(out, "Try next: %s\n", Next(head.Analysis.Limit.Change))
+}
+
+// Next says what to try.
+func Next(change bottleneck.Change) string {
+	if change.Setting == "" {
+		return change.Text
+	}
+	return change.Text + "; --try does it and measures again"
+}
+
+// plain says what an event means, for those that come up.
+func plain(w bottleneck.Wait) string {
+	text := meanings[w.Event]
+	if kind, _, _ := strings.Cut(w.Event, ":"); text == "" {
+		text = meanings[kind]
+	}
+	if w.Object != "" {
+		text += " (" + w.Object + ")"
+	}
+	return text
+}
+
+var meanings = map[string]string{
+	"CPU":                  "work in the server, or a wait for a processor",
+	"Client:ClientRead":    "the client has not sent its next statement yet",
+	"LWLock:WALWrite":      "another session writes the log; this one commits with it",
+	"IO:WALSync":           "the storage makes the log durable",
+	"IO:WalSync":           "the storage makes the log durable",
+	"IO:WALWrite":          "the log is given to the system",
+	"IO:WalWrite":          "the log is given to the system",
+	"LWLock:WALInsert":     "room in the buffers of the log",
+	"LWLock:BufferContent": "a page that another session changes",
+	"LWLock:BufferMapping": "a page is brought into the buffers",
+	"LWLock:LockManager":   "the table of locks",
+	"Lock:transactionid":   "a row that another transaction has changed",
+	"Lock:tuple":           "a row that others wait for, too",
+	"Lock:extend":          "a table that grows",
+	"IPC:SyncRep":          "a synchronous standby",
+	"IO":                   "a file",
+	"Lock":                 "a lock of another session",
+	"LWLock":               "a structure in shared memory",
+}

@@ -1,0 +1,292 @@
+package verbs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley/internal/measure/bench"
+	"github.com/parley-broker/parley/internal/measure/bottleneck"
+	"github.com/parley-broker/parley/internal/measure/observe"
+	"github.com/parley-broker/parley/internal/measure/present"
+	"github.com/parley-broker/parley/internal/measure/record"
+	"github.com/parley-broker/parley/internal/measure/report"
+	"github.com/parley-broker/parley/internal/measure/setup"
+	"github.com/parley-broker/parley/internal/verb"
+)
+
+// frame holds the flags that all measurements have.
+type frame struct {
+	csv, html, compare, history, preset, presets string
+	try                                          bool
+	sync, atMost                                 time.Duration
+	// checks are those that the wizard has made before it asked for a scenario.
+	checks []record.Check
+}
+
+func (f *frame) add(cmd *cobra.Command) {
+	flags := cmd.PersistentFlags()
+	flags.StringVar(&f.csv, "csv", "", "write the figures to this file")
+	flags.StringVar(&f.html, "html", "", "write one self-contained page to this file")
+	flags.StringVar(&f.compare, "compare", "", "compare with a run that --json wrote; the exit code is 1 on a regression beyond the noise")
+	flags.StringVar(&f.history, "history", defaultHistory(), "file with a line for each run; empty for none")
+	flags.BoolVar(&f.try, "try", false, "make the one change that the analysis suggests, where it is a setting of the run, and measure again")
+	flags.DurationVar(&f.sync, "sync", setup.DefaultSync, "how long the storage is measured before; 0 for not at all")
+	flags.DurationVar(&f.atMost, "at-most", 0, "give up, and leave nothing, after this time; 0 for never")
+	flags.StringVar(&f.preset, "preset", "", "settings and limits under a name; parley bench presets lists them")
+	flags.StringVar(&f.presets, "presets", "", "a file of presets beside those that come with the program")
+}
+
+func defaultHistory() string {
+	folder := os.Getenv("XDG_DATA_HOME")
+	if folder == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return ""
+		}
+		folder = filepath.Join(home, ".local", "share")
+	}
+	return filepath.Join(folder, "parley-bench", "history.jsonl")
+}
+
+// outcome is the report of a measurement.
+type outcome interface{ Lead() *record.Head }
+
+// measurement is a scenario with its settings, in the form that the runner needs.
+type measurement struct {
+	frame *bench.Frame
+	// check finds mistakes of the command line, before a server is started.
+	check func() error
+	// makesServers reports that it makes private servers unless a database is named.
+	makesServers bool
+	measure      func(ctx context.Context) (outcome, error)
+	// numbers writes the table of the scenario, sections are its own charts.
+	numbers  func(out io.Writer, o outcome) error
+	sections func(o outcome) []report.Section
+	// changes are the settings that change may change; it says from what to what.
+	changes []string
+	change  func(setting string) string
+	// hint, if set, is called after all.
+	hint func(o outcome)
+}
+
+// Errors that end the program with exit code 1 after everything has been printed.
+var (
+	errRegression = errors.New("a figure got worse beyond the noise that was measured")
+	errFailed     = errors.New("the run did not do what it has to do")
+)
+
+// run measures: it is the one frame around all scenarios.
+func (a *measuring) run(cmd *cobra.Command, m measurement) error {
+	f := a.flags
+	var err error
+	if m.frame.Limits, err = f.applyPreset(cmd); err != nil {
+		return verb.AsUsage(err)
+	}
+	if err := m.check(); err != nil {
+		return verb.AsUsage(err)
+	}
+	var before *record.Head
+	if f.compare != "" {
+		if before, err = record.Read(f.compare); err != nil {
+			return verb.AsUsage(err)
+		}
+	}
+	ctx := cmd.Context()
+	if f.atMost > 0 {
+		var cancel func()
+		ctx, cancel = context.WithTimeoutCause(ctx, f.atMost, fmt.Errorf("it was not done after %s (--at-most)", f.atMost))
+		defer cancel()
+	}
+	if !m.makesServers || a.NamesDatabase() {
+		if m.frame.DSN, err = a.ResolveDSN(ctx); err != nil {
+			return err
+		}
+	}
+	found, err := a.once(ctx, m)
+	if err != nil {
+		return err
+	}
+	head := found.Lead()
+	if f.try && head.Analysis != nil {
+		if err := a.try(ctx, m, head); err != nil {
+			return err
+		}
+	}
+	if before != nil {
+		if head.Compared, err = record.Compare(before, head, f.compare); err != nil {
+			return err
+		}
+	}
+	if err := a.give(cmd, m, found); err != nil {
+		return err
+	}
+	if m.hint != nil {
+		m.hint(found)
+	}
+	switch {
+	case head.Compared != nil && len(head.Compared.Regressions()) > 0:
+		return errRegression
+	case head.Verdict != nil && !head.Verdict.Passed():
+		return errFailed
+	}
+	return nil
+}
+
+// once measures once, with a live display.
+func (a *measuring) once(ctx context.Context, m measurement) (outcome, error) {
+	m.frame.Watch, m.frame.Checks, m.frame.Sync = &observe.Watch{}, a.flags.checks, a.flags.sync
+	display := newDisplay(a.Stderr, m.frame.Watch)
+	m.frame.Progress = display.Line
+	stop := display.start()
+	found, err := m.measure(ctx)
+	stop()
+	if err == nil {
+		keepChanges(found.Lead().Analysis, m.changes)
+	}
+	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(cause, context.Canceled) {
+		err = errors.Join(cause, err)
+	}
+	return found, err
+}
+
+// keepChanges leaves a change to the user that is no setting of the scenario.
+func keepChanges(a *bottleneck.Analysis, settings []string) {
+	if a == nil {
+		return
+	}
+	changes := []*bottleneck.Change{&a.Limit.Change}
+	for i := range a.Others {
+		changes = append(changes, &a.Others[i].Change)
+	}
+	for _, change := range changes {
+		if !slices.Contains(settings, change.Setting) {
+			change.Setting = ""
+		}
+	}
+}
+
+// try makes the change that the analysis suggests, measures again, and says what it did.
+func (a *measuring) try(ctx context.Context, m measurement, head *record.Head) error {
+	change := head.Analysis.Limit.Change
+	tried := &record.Trial{Change: change, Before: head.Figures}
+	head.Tried = tried
+	made := ""
+	if change.Setting != "" {
+		made = m.change(change.Setting)
+	}
+	if made == "" {
+		tried.Text = "nothing, as " + change.Text + " is no setting of this run that it could change."
+		return nil
+	}
+	fmt.Fprintf(a.Stderr, "Trying %s\n", made)
+	a.flags.checks = head.Setup
+	found, err := a.once(ctx, m)
+	if err != nil {
+		return fmt.Errorf("measure again with %s: %w", made, err)
+	}
+	again := found.Lead()
+	tried.After = again.Figures
+	var effects []string
+	for i, was := range head.Figures {
+		if i < len(again.Figures) && was.Value > 0 && again.Figures[i].Name == was.Name {
+			effects = append(effects, fmt.Sprintf("%s went from %s to %s (%+.0f%%)", was.Name, record.Text(was.Value, was.Unit),
+				record.Text(again.Figures[i].Value, was.Unit), 100*(again.Figures[i].Value/was.Value-1)))
+		}
+	}
+	if len(effects) > mostEffects {
+		effects = effects[:mostEffects]
+	}
+	tried.Text = "with " + made + " " + strings.Join(effects, "; ") + "."
+	if again.Analysis != nil {
+		tried.Limited = again.Analysis.Limit.Sentence
+		tried.Text += " Then: " + tried.Limited
+	}
+	return nil
+}
+
+const mostEffects = 3
+
+// give writes the result in all forms that were asked for.
+func (a *measuring) give(cmd *cobra.Command, m measurement, found outcome) error {
+	f, head := a.flags, found.Lead()
+	if f.csv != "" {
+		if err := writeFile(f.csv, head.WriteCSV); err != nil {
+			return err
+		}
+	}
+	if f.html != "" {
+		var own []report.Section
+		if m.sections != nil {
+			own = m.sections(found)
+		}
+		path, err := WriteDemoPage(f.html, func(out io.Writer) error { return present.Page(out, head, a.commandLine(cmd), own) })
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(a.Stderr, "The result page is %s\n", path)
+	}
+	if f.history != "" {
+		if err := (record.History{Path: f.history}).Add(head); err != nil {
+			// The figures are worth more than their line in the history.
+			fmt.Fprintf(a.Stderr, "The run is not in the history: %v\n", err)
+		}
+	}
+	if a.JSON {
+		return verb.EncodeJSON(cmd.OutOrStdout(), found)
+	}
+	return present.Text(cmd.OutOrStdout(), head, func(out io.Writer) error { return m.numbers(out, found) })
+}
+
+// commandLine is the command that repeats a run, but for where its database is: a DSN may hold a password.
+func (a *measuring) commandLine(cmd *cobra.Command) string {
+	words := append([]string{cmd.CommandPath()}, flagsGiven(cmd)...)
+	if !cmd.Flags().Changed("preset") && a.flags.preset != "" {
+		words = append(words, "--preset="+a.flags.preset)
+	}
+	return strings.Join(words, " ")
+}
+
+func writeFile(path string, write func(io.Writer) error) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := errors.Join(write(file), file.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// changeNumber multiplies a number of a scenario's settings, and says from what to what.
+func changeNumber(name string, value *int, usual, factor int) string {
+	was := *value
+	if was == 0 {
+		was = usual
+	}
+	*value = was * factor
+	return fmt.Sprintf("%s %d in place of %d", name, *value, was)
+}
+
+// changeOf makes changes of the common configuration.
+func changeOf(config *bench.Config) func(setting string) string {
+	return func(setting string) string {
+		switch setting {
+		case bottleneck.SettingBatch:
+			return changeNumber("batch", &config.Batch, 1, 10)
+		case bottleneck.SettingSessions:
+			return changeNumber("sessions", &config.Sessions, 16, 2)
+		case bottleneck.SettingRows:
+			return changeNumber("rows", &config.Rows, bench.DefaultRows, 100)
+		}
+		return ""
+	}
+}
