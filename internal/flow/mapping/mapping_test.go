@@ -29,12 +29,12 @@ func sheet(body string) string {
 }
 
 // poolOf gives a pool with workers for both languages.
-func poolOf(t *testing.T) *mapping.Pool {
+func poolOf(t testing.TB) *mapping.Pool {
 	t.Helper()
 	return newPool(t, mapping.PoolConfig{XSLT: mappingtest.Worker(t), Workers: 2})
 }
 
-func newPool(t *testing.T, config mapping.PoolConfig) *mapping.Pool {
+func newPool(t testing.TB, config mapping.PoolConfig) *mapping.Pool {
 	t.Helper()
 	config.JQ = mappingtest.JQ(t)
 	p := mapping.NewPool(config)
@@ -45,7 +45,7 @@ func newPool(t *testing.T, config mapping.PoolConfig) *mapping.Pool {
 type settings map[string]any
 
 // mapsOf makes maps of one map called M.
-func mapsOf(t *testing.T, pool *mapping.Pool, language, file, text string, more settings) *mapping.Maps {
+func mapsOf(t testing.TB, pool *mapping.Pool, language, file, text string, more settings) *mapping.Maps {
 	t.Helper()
 	d := settings{"language": language, "program": settings{"file": file, "documents": settings{file: text}}}
 	maps.Copy(d, more)
