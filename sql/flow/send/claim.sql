@@ -40,7 +40,18 @@ begin
   if v_claimed = '{}' then
     return;
   end if;
-  if parley_flow._p_has_strays(v_host.system, v_claimed) then
+  -- As _p_is_stray and _p_is_closed have it (flow/send/strays.sql), in one statement of few rows.
+  if exists (
+    select
+    from (select distinct c.lane from unnest(v_claimed) as c) as n
+    left join parley_flow._p_send_port as s on s.name = split_part(n.lane, '#', 1)
+    left join parley_flow._p_receive_location as l on starts_with(n.lane, '##') and l.name = substr(n.lane, 3)
+    where case
+      when starts_with(n.lane, '##') then l.host_id is distinct from v_host.host_id
+      else s.host_id is distinct from v_host.host_id or s.state <> 'Started'
+        or not case when s.name = n.lane then s.order_key is null else s.order_key is not null or not s.is_ordered end
+    end
+  ) then
     v_claimed := parley_flow._p_without_strays(v_host.system, v_claimed);
   end if;
   v_are_held := exists (select from parley_flow._p_held_key as k where k.system = v_host.system);

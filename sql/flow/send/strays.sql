@@ -171,20 +171,6 @@ comment on function parley_flow._p_is_closed(text) is
 'Reports whether a lane is of a send port that is not started: one that was removed while it was empty is open when a
 transaction with an old snapshot makes it anew.';
 
-create function parley_flow._p_has_strays(system text, claimed parley_store.claimed_item[]) returns boolean
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select exists (
-    select
-    from (select c.lane from unnest(claimed) as c group by c.lane) as n
-    where parley_flow._p_is_stray($1, n.lane) or parley_flow._p_is_closed(n.lane)
-  )
-$$;
-
-comment on function parley_flow._p_has_strays(text, parley_store.claimed_item[]) is
-'Reports whether _p_without_strays would take something.';
-
 create function parley_flow._p_gather_strays() returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
