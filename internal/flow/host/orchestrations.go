@@ -62,7 +62,7 @@ func knownTo(c *configuration) (process.Known, error) {
 func newRunner(h *Host) *orchestrator.Runner {
 	return orchestrator.New(orchestrator.Config{
 		Host: h.name, Role: h.role, Pool: h.pool, Logger: h.logger,
-		Compile: h.compile, Type: h.typeOf,
+		Compile: h.compile, Type: h.typeOf, Transform: h.transform,
 		Matcher: func() *match.Matcher {
 			if c := h.settings.Load(); c != nil {
 				return c.matcher
@@ -98,11 +98,8 @@ func (h *Host) compile(name string, settings json.RawMessage) (orchestrator.Prog
 	return orchestrator.Compile(name, settings, known)
 }
 
-// typeOf gives a constructed message its type and its promoted properties.
-func (h *Host) typeOf(_ context.Context, m process.Message) (process.Message, error) { return m, nil }
-
-// useOrchestrations makes ready the orchestrations of a configuration; it gives outlets that are used no more, and which are new.
-func (ps *ports) useOrchestrations(c *configuration) (retired []*outlet, renewed []string) {
+// useOrchestrations makes ready the orchestrations of a configuration; it gives outlets that are used no more.
+func (ps *ports) useOrchestrations(c *configuration) (retired []*outlet) {
 	for _, name := range names(c.Orchestrations) {
 		wanted := c.Orchestrations[name]
 		fingerprint := fmt.Sprintf("orchestration %d %s %d %d", wanted.Version, wanted.State, wanted.Concurrency, wanted.Batch)
@@ -138,7 +135,7 @@ func (ps *ports) useOrchestrations(c *configuration) (retired []*outlet, renewed
 		retired = append(retired, ps.replace(p, made)...)
 		ps.mu.Unlock()
 	}
-	return retired, renewed
+	return retired
 }
 
 // stepping runs the instances for which a unit has deliveries.

@@ -49,14 +49,14 @@ func orchestrations(programs map[string]*program) func(*host.Config) {
 const ofKind = `[[{"property": "MessageType", "operator": "=", "value": "%s"}]]`
 
 // orchestration defines one that begins with messages of a type, and a port Result that gets what it publishes.
-func (e *engine) orchestration(name, messageType, convoy, settings string) {
+func (e *engine) orchestration(name, messageType, convoy string) {
 	e.Helper()
 	e.apply(fmt.Sprintf(`{
 		"orchestration": {%[1]q: {"application": "Orders", "host": "Send", "body": [{"receive": {}}], "retry_policy": "soon",
-			"activations": [{"receive": "0", "filter": `+ofKind+`, "convoy": %[3]s}], %[4]s "description": "of a test"}},
+			"activations": [{"receive": "0", "filter": `+ofKind+`, "convoy": %[3]s}], "description": "of a test"}},
 		"send port": {"Result": {"application": "Orders", "host": "Send", "adapter": "FAKE", "address": "out", "retry_policy": "soon",
 			"filter": [[{"property": "InboundTransportLocation", "operator": "=", "value": %[1]q}]]}}
-	}`, name, messageType, convoy, settings))
+	}`, name, messageType, convoy))
 }
 
 // publish publishes a message with a type and a key.
@@ -65,9 +65,9 @@ func (e *engine) publish(messageType, key, body string) {
 	e.Exec(`select parley_flow.publish($3::text, jsonb_build_object('urn:p#Key', $2::text), $1::text)`, messageType, key, body)
 }
 
-func (e *engine) number(query string, arguments ...any) (n int) {
+func (e *engine) number(query string) (n int) {
 	e.Helper()
-	if err := e.DB.QueryRow(e.Context(), query, arguments...).Scan(&n); err != nil {
+	if err := e.DB.QueryRow(e.Context(), query).Scan(&n); err != nil {
 		e.Fatal(err)
 	}
 	return n
@@ -96,7 +96,7 @@ func sentOn(m *process.Message) process.Publication {
 func TestAnInstanceThatBeginsAndEndsInAStepHasNoRow(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
-	e.orchestration("Copy", "Order", "[]", "")
+	e.orchestration("Copy", "Order", "[]")
 	e.serve(orchestrations(map[string]*program{"Copy": {run: func(_ context.Context, _ process.World, _ json.RawMessage, v process.Event) (process.Step, error) {
 		return finished(sentOn(v.Message)), nil
 	}}}))
@@ -166,7 +166,7 @@ func collects(until int, next string) *program {
 func TestAMessageFindsTheInstanceThatWaitsForIt(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
-	e.orchestration("Pair", "First", "[]", "")
+	e.orchestration("Pair", "First", "[]")
 	e.serve(orchestrations(map[string]*program{"Pair": collects(2, "Second")}))
 	for n := range 20 {
 		e.publish("First", fmt.Sprint(n), fmt.Sprintf("a%d", n))
@@ -197,7 +197,7 @@ func TestAMessageFindsTheInstanceThatWaitsForIt(t *testing.T) {
 func TestAConvoyIsDecidedAboutOnce(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
-	e.orchestration("Convoy", "Part", `["urn:p#Key"]`, "")
+	e.orchestration("Convoy", "Part", `["urn:p#Key"]`)
 	programs := orchestrations(map[string]*program{"Convoy": collects(5, "Part")})
 	e.serve(programs)
 	e.serve(programs)
@@ -230,7 +230,7 @@ func TestAConvoyIsDecidedAboutOnce(t *testing.T) {
 func TestAStepThatFailsIsTriedAgainAndThenSuspendsItsInstance(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
-	e.orchestration("Fails", "Order", "[]", "")
+	e.orchestration("Fails", "Order", "[]")
 	isMended := make(chan struct{})
 	e.serve(orchestrations(map[string]*program{"Fails": {run: func(_ context.Context, _ process.World, _ json.RawMessage, v process.Event) (process.Step, error) {
 		select {
@@ -265,7 +265,7 @@ func TestAStepThatFailsIsTriedAgainAndThenSuspendsItsInstance(t *testing.T) {
 func TestATimerEndsAWait(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
-	e.orchestration("Timer", "Order", "[]", "")
+	e.orchestration("Timer", "Order", "[]")
 	e.serve(orchestrations(map[string]*program{"Timer": {run: func(_ context.Context, w process.World, _ json.RawMessage, v process.Event) (process.Step, error) {
 		if v.Kind == process.TimerFired {
 			return finished(publishes("late " + v.Timer)), nil
@@ -284,7 +284,7 @@ func TestAWorkerAnswersAnActivity(t *testing.T) {
 	e := newEngine(t)
 	e.Exec("select parley.create_queue('work', kind => 'SIMPLE')")
 	e.Exec("select parley.grant('SEND', 'QUEUE', 'work', $1)", e.send)
-	e.orchestration("Work", "Order", "[]", "")
+	e.orchestration("Work", "Order", "[]")
 	e.serve(orchestrations(map[string]*program{"Work": {run: func(_ context.Context, w process.World, _ json.RawMessage, v process.Event) (process.Step, error) {
 		if v.Kind == process.ActivityDone {
 			return finished(publishes(string(v.Result) + v.Error)), nil

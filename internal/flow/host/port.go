@@ -115,8 +115,7 @@ func (ps *ports) use(c *configuration) {
 		retired = append(retired, ps.replace(p, made)...)
 		ps.mu.Unlock()
 	}
-	more, changed := ps.useOrchestrations(c)
-	retired, renewed = append(retired, more...), append(renewed, changed...)
+	retired = append(retired, ps.useOrchestrations(c)...)
 	ps.mu.Lock()
 	for name, p := range ps.byName {
 		_, isPort := c.SendPorts[name]

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -135,7 +136,7 @@ func (c *call) addInstance(a *flowstore.Advance, i *instance) error {
 			return fmt.Errorf("write a step: %w", err)
 		}
 		a.Steps = append(a.Steps, written)
-		number = int32(len(a.Steps)) //nolint:gosec // a batch is small
+		number = int32(len(a.Steps))
 		var state *string
 		if i.failure == nil && i.runs > 0 && len(i.state) > 0 && !i.isOver() {
 			text := string(i.state)
@@ -143,9 +144,14 @@ func (c *call) addInstance(a *flowstore.Advance, i *instance) error {
 		}
 		a.States = append(a.States, state)
 	}
-	if i.failure != nil {
-		return nil
+	if i.failure == nil {
+		return addResults(c, a, i, number)
 	}
+	return nil
+}
+
+// addResults adds what an instance whose step has not failed has taken and given.
+func addResults(c *call, a *flowstore.Advance, i *instance, number int32) error {
 	details := i.details()
 	held := map[int64]bool{}
 	if !i.isOver() {
@@ -222,9 +228,7 @@ var ofTransport = []string{
 // addPublication adds a message that is published.
 func (c *call) addPublication(a *flowstore.Advance, p *publication, number int32) error {
 	promoted := map[string]any{}
-	for name, value := range p.Promoted {
-		promoted[name] = value
-	}
+	maps.Copy(promoted, p.Promoted)
 	for _, name := range ofTransport {
 		delete(promoted, name)
 	}
@@ -278,7 +282,7 @@ func (c *call) match(a *flowstore.Advance) {
 			facts["MessageType"] = *a.Types[n]
 		}
 		for _, port := range m.Match(facts) {
-			messages, ports = append(messages, int32(n+1)), append(ports, port) //nolint:gosec // a batch is small
+			messages, ports = append(messages, int32(n+1)), append(ports, port)
 		}
 	}
 	a.Epoch, a.MatchedMessages, a.MatchedPorts = m.Epoch(), messages, ports

@@ -90,7 +90,7 @@ type asked struct {
 func (i *instance) isOver() bool { return i.last == process.Finished || i.last == process.Terminated }
 
 // read reads what the database gives of an instance.
-func (r *call) read(ctx context.Context, b *flowstore.Begun) (*instance, error) {
+func (c *call) read(ctx context.Context, b *flowstore.Begun) (*instance, error) {
 	i := &instance{row: b.Instance, version: b.Version, status: b.Status, passed: map[string]int{}}
 	i.isParked = b.Status == "SUSPENDED" || b.Status == "RETRYING" && !b.IsRetryDue
 	if b.State != nil {
@@ -126,7 +126,7 @@ func (r *call) read(ctx context.Context, b *flowstore.Begun) (*instance, error) 
 			p.data = json.RawMessage(e.Data)
 		}
 		if e.Message != 0 {
-			if p.message = r.messages[e.Message]; p.message == nil {
+			if p.message = c.messages[e.Message]; p.message == nil {
 				p.message = &delivered{}
 				p.message.ID = e.Message
 				missing = append(missing, e.Message)
@@ -137,24 +137,24 @@ func (r *call) read(ctx context.Context, b *flowstore.Begun) (*instance, error) 
 	if i.isParked || len(missing) == 0 {
 		return i, nil
 	}
-	if err := r.load(ctx, missing); err != nil {
+	if err := c.load(ctx, missing); err != nil {
 		return nil, err
 	}
 	for _, p := range i.rest {
-		if p.message != nil && r.messages[p.message.ID] != nil {
-			p.message = r.messages[p.message.ID]
+		if p.message != nil && c.messages[p.message.ID] != nil {
+			p.message = c.messages[p.message.ID]
 		}
 	}
 	return i, nil
 }
 
 // advance runs an instance until it takes nothing of what is there.
-func (r *call) advance(ctx context.Context, i *instance) {
+func (c *call) advance(ctx context.Context, i *instance) {
 	if i.isParked || i.failure != nil {
 		return
 	}
 	if i.program == nil {
-		program, err := r.runner.programs.of(ctx, r.db(), r.runner.config.Host, r.of, i.version)
+		program, err := c.runner.programs.of(ctx, c.db(), c.runner.config.Host, c.of, i.version)
 		if err != nil {
 			i.failure = err
 			return
@@ -162,22 +162,22 @@ func (r *call) advance(ctx context.Context, i *instance) {
 		i.program = program
 	}
 	for i.failure == nil && !i.isOver() && i.last != process.Suspended {
-		next := i.next(r.runner.config.Types())
+		next := i.next(c.runner.config.Types())
 		if next < 0 {
 			break
 		}
-		if r.mostRuns > 0 && r.runs >= r.mostRuns {
+		if c.mostRuns > 0 && c.runs >= c.mostRuns {
 			i.isWoken = true // what is left is run in another transaction
 			break
 		}
 		p := i.rest[next]
-		r.take(ctx, i, p)
+		c.take(ctx, i, p)
 		if i.failure == nil {
 			i.rest = slices.Delete(i.rest, slices.Index(i.rest, p), slices.Index(i.rest, p)+1)
 		}
 	}
 	if i.failure == nil && i.last != process.Suspended {
-		i.retire(r.runner.config.Types())
+		i.retire(c.runner.config.Types())
 	}
 }
 
@@ -248,7 +248,7 @@ func (i *instance) retire(types map[string]string) {
 }
 
 // take has the program take an event, and adds what it brings.
-func (r *call) take(ctx context.Context, i *instance, p *pending) {
+func (c *call) take(ctx context.Context, i *instance, p *pending) {
 	event := process.Event{
 		Kind: p.kind, Receive: p.receive, Timer: p.timer, Activity: p.work, Error: p.err,
 	}
@@ -258,12 +258,13 @@ func (r *call) take(ctx context.Context, i *instance, p *pending) {
 		m := p.message.Message
 		event.Message, parent = &m, m.ID
 		if p.kind == process.Received {
-			event.Wait = i.open(p, r.runner.config.Types()).ID
+			event.Wait = i.open(p, c.runner.config.Types()).ID
 		} else if event.Receive == "" {
 			if event.Receive, i.failure = i.program.activation(p.message.texts); i.failure != nil {
 				return
 			}
 		}
+	case process.TimerFired, process.Resumed:
 	case process.Started:
 		event.Parameters = p.data
 	case process.ActivityDone:
@@ -271,7 +272,7 @@ func (r *call) take(ctx context.Context, i *instance, p *pending) {
 			event.Result = p.data
 		}
 	}
-	step, err := r.run(ctx, i, event)
+	step, err := c.run(ctx, i, event)
 	if errors.Is(err, process.ErrNotWaiting) && p.kind != process.Received && p.kind != process.Activated {
 		p.isLate = true
 		i.took(p)
@@ -283,7 +284,7 @@ func (r *call) take(ctx context.Context, i *instance, p *pending) {
 	}
 	i.took(p)
 	i.runs++
-	r.runs++
+	c.runs++
 	i.add(step, parent)
 }
 

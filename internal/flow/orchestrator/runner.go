@@ -2,12 +2,10 @@ package orchestrator
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"runtime/debug"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -33,10 +31,12 @@ type Config struct {
 	Types func() map[string]string
 	// Type gives a constructed message its type and promoted properties by its body.
 	Type func(ctx context.Context, m process.Message) (process.Message, error)
-	// Transform runs a map of the definitions; nil: there are none.
-	Transform func(ctx context.Context, w process.World, name string, inputs []process.Message) (process.Message, error)
-	Now       func() time.Time
-	Logger    *slog.Logger
+	// Transform runs a map of the definitions; nil: there are none. begin gives the transaction of the step, for maps that need it.
+	Transform func(
+		ctx context.Context, w process.World, begin func(ctx context.Context) (pgx.Tx, error), name string, inputs []process.Message,
+	) (process.Message, error)
+	Now    func() time.Time
+	Logger *slog.Logger
 }
 
 // Runner runs instances of a host. Any number of goroutines may use it.
@@ -123,7 +123,10 @@ func (r *Runner) alone(ctx context.Context, o Orchestration, group []*flowstore.
 		case err == nil:
 			return Outcome{Done: done, Steps: runs, Back: without(group, done)}
 		case isConflict(err) && attempt < 5:
-			time.Sleep(time.Duration(10<<attempt) * time.Millisecond) // somebody else has gone first
+			// Somebody else has gone first.
+			if pause(ctx, time.Duration(10<<attempt)*time.Millisecond) != nil {
+				return Outcome{Back: group, Err: err}
+			}
 			continue
 		case !isOfOne(err) || failure != nil:
 			return Outcome{Back: group, Err: err}
@@ -134,6 +137,18 @@ func (r *Runner) alone(ctx context.Context, o Orchestration, group []*flowstore.
 		}
 		r.config.Logger.Warn("a step of an orchestration has failed", "orchestration", o.Name, "error", err)
 		failure = err
+	}
+}
+
+// pause waits, unless ctx ends before.
+func pause(ctx context.Context, long time.Duration) error {
+	timer := time.NewTimer(long)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
 	}
 }
 
@@ -157,18 +172,6 @@ func (r *Runner) try(
 		return nil, 0, err
 	}
 	return c.done, c.runs, nil
-}
-
-// run has a program run, of which a panic is an error.
-func (c *call) run(ctx context.Context, i *instance, e process.Event) (step process.Step, err error) {
-	defer func() {
-		if reason := recover(); reason != nil {
-			c.runner.config.Logger.Error("a program has failed in an unforeseen way", "orchestration", c.of.Name, "reason", reason,
-				"stack", string(debug.Stack()))
-			err = fmt.Errorf("internal error: %v", reason)
-		}
-	}()
-	return i.program.Run(ctx, c, i.state, e)
 }
 
 // grouped parts deliveries by what they are for: an instance or a convoy, or nothing but the delivery itself.
@@ -228,71 +231,3 @@ func isConflict(err error) bool {
 	state := pgdb.SQLState(err)
 	return state == "40001" || state == "40P01"
 }
-
-// call is one transaction of a runner.
-type call struct {
-	runner   *Runner
-	of       Orchestration
-	items    []*flowstore.Claimed
-	failure  error
-	mostRuns int
-	now      time.Time
-
-	base      pgx.Tx // nil: none is begun
-	tx        pgx.Tx // that, or its innermost savepoint
-	messages  map[int64]*delivered
-	instances []*instance
-	unread    []gone
-	done      []*flowstore.Claimed
-	runs      int
-}
-
-// gone is a message for an instance that is over.
-type gone struct {
-	Instance int64  `json:"instance"`
-	Message  int64  `json:"message"`
-	CameBy   string `json:"came_by"`
-}
-
-// db gives the transaction where there is one.
-func (c *call) db() pgdb.DB {
-	if c.tx != nil {
-		return c.tx
-	}
-	return c.runner.config.Pool
-}
-
-// begin begins the transaction, once.
-func (c *call) begin(ctx context.Context) error {
-	if c.tx != nil {
-		return nil
-	}
-	tx, err := c.runner.config.Pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
-	if err != nil {
-		return fmt.Errorf("begin a transaction: %w", err)
-	}
-	c.base, c.tx = tx, tx
-	return nil
-}
-
-// load reads messages that instances hold.
-func (c *call) load(ctx context.Context, ids []int64) error {
-	held, err := flowstore.MessagesOf(ctx, c.db(), c.runner.config.Host, ids)
-	if err != nil {
-		return err
-	}
-	for n := range held {
-		m, err := ofHeld(&held[n]).message()
-		if err != nil {
-			return err
-		}
-		c.messages[m.ID] = m
-	}
-	return nil
-}
-
-// NewID implements [process.World].
-func (c *call) NewID() string { return rand.Text() }
-
-// Now implements [process.World].
-func (c *call) Now() time.Time { return c.now }

@@ -54,7 +54,13 @@ func (c *call) Transform(ctx context.Context, name string, inputs []process.Mess
 			Remedy: "Define the map, and serve the host with a version that runs maps.",
 		}
 	}
-	return c.runner.config.Transform(ctx, c, name, inputs)
+	return c.runner.config.Transform(ctx, c, c.transaction, name, inputs)
+}
+
+// transaction gives the transaction of the step, where the program stands in it.
+func (c *call) transaction(ctx context.Context) (pgx.Tx, error) {
+	err := c.begin(ctx)
+	return c.tx, err
 }
 
 // asRole gives the transaction the rights of the role of the host, until back is called.

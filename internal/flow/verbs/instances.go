@@ -334,7 +334,8 @@ func writeOrchestrations(out io.Writer, found []flowstore.Orchestration) error {
 	fmt.Fprintln(table, "ORCHESTRATION\tAPPLICATION\tHOST\tSTATE\tVERSION\tWAITING\tINSTANCES\tRETRYING\tSUSPENDED\tOF VERSIONS\tOLDEST")
 	for _, o := range found {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", verb.OneLine(o.Name, 0), verb.OneLine(o.Application, 0),
-			verb.OneLine(o.Host, 0), o.State, o.Version, o.Waiting, o.Instances, o.Retrying, o.Suspended, string(o.Versions), verb.Moment(o.Oldest))
+			verb.OneLine(o.Host, 0), o.State, o.Version, o.Waiting, o.Instances, o.Retrying, o.Suspended, string(o.Versions),
+			verb.Moment(o.Oldest))
 	}
 	return table.Flush()
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -86,6 +87,11 @@ func writeFlow(out io.Writer, report bench.FlowReport) error {
 	}
 	if err := table.Flush(); err != nil {
 		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(report.Ratios)) {
+		if strings.HasPrefix(name, "parley-orchestration/") {
+			fmt.Fprintf(out, "%s bytes: %.2f\n", name, report.Ratios[name])
+		}
 	}
 	if l := report.Latency; l != nil {
 		fmt.Fprintf(out, "\nAt %d messages of %d bytes a second: p50 %.2f ms, p90 %.2f ms, p99 %.2f ms, max %.2f ms\n",

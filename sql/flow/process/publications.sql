@@ -160,7 +160,7 @@ begin
             as p (step, copied_id, body, message_type, promoted, written, parent_id, send_port, n)
           order by p.n
         )
-      end
+      end, port.send_port_id
     );
     return cardinality(publications);
   end if;
@@ -186,7 +186,7 @@ begin
         select instances[nullif(publications[u.n].step, 0)]
         from unnest(v_ns) with ordinality as u (n, place)
         order by u.place
-      )
+      ), publisher => port.send_port_id
     );
   end if;
   return cardinality(publications);
@@ -196,6 +196,7 @@ $$;
 comment on function parley_flow._p_publish_of_instances(
   parley_flow._p_send_port, parley_flow._p_publication[], bigint[], bigint, integer[], bigint[]
 ) is
-'Publishes what instances of an orchestration publish. No instance gets what it has published itself.
+'Publishes what instances of an orchestration publish. No instance gets what it has published itself, and none of the
+orchestration is begun by it: one that sends on what it has received would begin itself for ever.
 Arguments: port; publications; instances, by the number of the step; epoch, matched_messages and matched_ports, as
 _p_publish_drafts has them.';

@@ -31,7 +31,8 @@ Errors: PF010 the arrays differ in length.';
 
 create function parley_flow._p_publish_drafts(
   drafts parley_flow._p_draft[], origin parley_flow._p_origin, epoch bigint default null,
-  matched_messages integer[] default null, matched_ports bigint[] default null, publishers bigint[] default null
+  matched_messages integer[] default null, matched_ports bigint[] default null, publishers bigint[] default null,
+  publisher integer default null
 ) returns table (n integer, message_id bigint, outcome text)
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -62,10 +63,10 @@ begin
     select array_agg(m.n), array_agg(m.send_port_id) into v_ns, v_ports
     from parley_flow._p_match(v_promoted) as m;
   end if;
-  if v_are_failed then
+  if v_are_failed or publisher is not null then
     select array_agg(m.n), array_agg(m.port) into v_ns, v_ports
     from unnest(v_ns, v_ports) as m (n, port)
-    where drafts[m.n].code is null;
+    where drafts[m.n].code is null and m.port is distinct from publisher;
   end if;
   if exists (select from parley_flow._p_awaited_property) then
     select w.ns, w.instances into v_waited_ns, v_instances
@@ -120,10 +121,10 @@ end
 $$;
 
 comment on function parley_flow._p_publish_drafts(
-  parley_flow._p_draft[], parley_flow._p_origin, bigint, integer[], bigint[], bigint[]
+  parley_flow._p_draft[], parley_flow._p_origin, bigint, integer[], bigint[], bigint[], integer
 ) is
 'Publishes messages: stores them and makes their deliveries; what failed before, or matches nothing, is suspended or
 routed as a failed message. An answer that comes too late and that no port asks for is DROPPED where its port says so.
 Arguments: drafts; origin; epoch, of the subscriptions with which the caller has matched them, null when it has not;
 matched_messages and matched_ports, which of them, from 1 on, matched which send port, when the epoch is that of now;
-publishers, null or the instance of each, which gets none of what it publishes.';
+publishers, null or the instance of each, and publisher, their orchestration, which get none of what they publish.';

@@ -1,0 +1,65 @@
+package host_test
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/parley-broker/parley/parleytest"
+)
+
+// 100,000 instances that wait cost rows, and neither memory of a node nor the speed of the others.
+func TestManyInstancesWaitWithoutCost(t *testing.T) {
+	if os.Getenv("PARLEY_TEST_LONG") == "" {
+		t.Skip("takes a minute: PARLEY_TEST_LONG=1")
+	}
+	t.Parallel()
+	e := newEngine(t)
+	e.orchestration("Pair", "First", "[]")
+	e.serve(orchestrations(map[string]*program{"Pair": collects(2, "Second")}))
+	const few, many = 2000, 100000
+	waiting := func(from, count int) {
+		e.Exec(`with made as (
+				insert into parley_flow._p_instance (send_port_id, version, status, state)
+				select s.send_port_id, s.version, 'WAITING', format('{"key": "%s", "bodies": ["a%s"]}', g.n, g.n)
+				from parley_flow._p_send_port as s, generate_series($1::integer, $1 + $2 - 1) as g (n) where s.name = 'Pair' order by g.n
+				returning instance_id, (state::jsonb ->> 'key') as key
+			)
+			insert into parley_flow._p_instance_wait (instance_id, wait, receive, hash, property, value, filter, is_open)
+			select m.instance_id, '1', '1', parley_flow._p_hash('urn:p#Key', m.key), 'urn:p#Key', m.key,
+				'[{"property": "MessageType", "operator": "=", "value": "Second"}]', true from made as m`, from, count)
+		e.Exec("insert into parley_flow._p_awaited_property values ('urn:p#Key', 'text') on conflict do nothing")
+		e.Exec("analyze parley_flow._p_instance, parley_flow._p_instance_wait")
+	}
+	ends := func(from, sent int) time.Duration {
+		began := time.Now()
+		e.Exec(`select parley_flow.publish_many(array_agg('b'::bytea), array_agg(jsonb_build_object('urn:p#Key', g.n::text)), array_agg('Second'::text))
+			from generate_series($1::integer, $1 + $2 - 1) as g (n)`, from, few)
+		parleytest.Until(t, fmt.Sprintf("%d have ended", sent), func() bool { return len(e.sentBy("Result")) >= sent })
+		return time.Since(began)
+	}
+	heap := func() uint64 {
+		runtime.GC()
+		m := runtime.MemStats{}
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	waiting(0, few)
+	ends(0, few)
+	waiting(0, few)
+	fresh := ends(0, 2*few)
+	before := heap()
+	waiting(few, many)
+	full := ends(many/2, 3*few)
+	grown := int64(heap()) - int64(before)
+	t.Logf("%d ends took %v among %d instances, and %v among %d: %.2f of the speed; the heap grew by %d KB", few, fresh, few, full, many,
+		fresh.Seconds()/full.Seconds(), grown>>10)
+	if grown > 16<<20 {
+		t.Errorf("the heap of the node grew by %d bytes", grown)
+	}
+	if full > 2*fresh {
+		t.Errorf("among %d instances it took %v, among %d %v", many, full, few, fresh)
+	}
+}
