@@ -228,6 +228,7 @@ var sections = []section{
 			"flow/messages/failure_codes.sql", "flow/operations/suspended.sql", "flow/operations/content.sql",
 			"flow/operations/maintenance.sql", "flow/operations/findings.sql", "flow/operations/pressure.sql", "flow/operations/retentions.sql",
 			"flow/views/messages.sql", "flow/views/ports.sql", "flow/views/counters.sql", "flow/views/track.sql", "flow/base/errors.sql",
+			"flow/process/start.sql", "flow/process/activities.sql", "flow/operations/instances.sql", "flow/views/instances.sql",
 		},
 	},
 }
