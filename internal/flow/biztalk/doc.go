@@ -1,4 +1,4 @@
-// Package biztalk reads files of BizTalk Server, which are binding files, schemas and pipelines, and makes definitions of the integration
+// Package biztalk reads files of BizTalk Server, which are binding files, schemas, pipelines and orchestrations, and makes definitions of the integration
 // engine of them, with a list of what they leave out.
 //
 // A port that would not do what it did is written, but does not run: a receive location is disabled, a send port bound, and the list says
@@ -99,6 +99,7 @@ type translation struct {
 	roots     map[string][]string // types of messages, by the file of their schema in small letters
 	envelopes map[string]bool     // types whose schema describes an envelope
 	bound     map[string]string   // send ports that orchestrations send through, and one of these
+	called    []calledOrchestration
 }
 
 // Import translates files. Its error is a [fault.Fault]: a file cannot be read at all.
@@ -110,11 +111,16 @@ func Import(sources []Source, settings Settings) (*Result, error) {
 	}
 	var schemas []Source
 	var pipelines, bindings []*node
+	var orchestrations []Source
 	for _, source := range sources {
 		if isCompiledMap(source.Name) {
 			if err := t.readMap(source); err != nil {
 				return nil, err
 			}
+			continue
+		}
+		if isOrchestration(source) {
+			orchestrations = append(orchestrations, source)
 			continue
 		}
 		root, err := parse(source.Name, source.Body)
@@ -132,7 +138,7 @@ func Import(sources []Source, settings Settings) (*Result, error) {
 			return nil, &fault.Fault{
 				Message: fmt.Sprintf("the root of the document is %s", root.name.Local), File: source.Name, Place: root.place,
 				Expected: "BindingInfo of a binding file, schema of a schema, or Document of a pipeline",
-				Remedy:   "export bindings by BTSTask ExportBindings or the administration console, or name an .xsd or .btp of the project",
+				Remedy:   "export bindings by BTSTask ExportBindings or the administration console, or name an .xsd, .btp or .odx of the project",
 			}
 		}
 	}
@@ -144,6 +150,12 @@ func Import(sources []Source, settings Settings) (*Result, error) {
 	for _, root := range bindings {
 		t.translateBindings(root)
 	}
+	for _, source := range orchestrations {
+		if err := t.translateOrchestration(source); err != nil {
+			return nil, err
+		}
+	}
+	t.omitCalled()
 	t.declareUsed()
 	return t.result()
 }

@@ -34,7 +34,7 @@ func (t *translation) translateBindings(root *node) {
 
 // translateOrchestrations lists what is not translated, and which ports belong to it.
 func (t *translation) translateOrchestrations(root *node) {
-	const why, instead = "orchestrations are not translated", "a program that receives from a service of Parley, and publishes what follows"
+	const why, instead = "a binding file does not have it", "import its .odx file too, and bind its ports"
 	services := append(root.all("ModuleRefCollection", "ModuleRef", "Services", "Service"),
 		root.all("ModuleRefCollection", "ModuleRef", "ServiceRefCollection", "ServiceRef")...)
 	for _, service := range services {
@@ -155,8 +155,8 @@ func (t *translation) translateSendPort(port *node) {
 		e.isStopped = true
 	}
 	if orchestration := t.bound[port.value("Name")]; orchestration != "" {
-		t.omit(port, kindSendPort, name, "what orchestration "+orchestration+" sends to it", "orchestrations are not translated",
-			"give it a filter for what a program publishes in place of the orchestration")
+		t.omit(port, kindSendPort, name, "what orchestration "+orchestration+" sends to it", "the orchestration names it",
+			"write {send_port: NAME} under ports of the orchestration")
 	}
 	if e.isStopped {
 		settings["state"] = "Bound"

@@ -77,6 +77,7 @@ type (
 	send struct {
 		message            reference
 		port, sendPort     string
+		answers            *reference // the request that it answers
 		initialise, follow []setReference
 		properties         map[string]*expression
 	}

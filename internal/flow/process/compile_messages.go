@@ -192,6 +192,11 @@ func (c *compiler) send(s *shape, given any, n *names) {
 		}
 		a.port, a.sendPort = name, bound
 	}
+	if request := o.text("answers"); request != "" {
+		to, _ := c.message(o.at("answers"), request, n)
+		a.answers = &to
+		s.reads = append(s.reads, to)
+	}
 	a.initialise, a.follow = c.sets(o, "initialise", n), c.sets(o, "follow", n)
 	a.properties = c.properties(s, o, n)
 	s.inits, s.follows = references(a.initialise), references(a.follow)

@@ -218,3 +218,34 @@ func FuzzDefinition(f *testing.F) {
 		}
 	})
 }
+
+func TestRequestsAreAnsweredAndPortsAskedByTokens(t *testing.T) {
+	t.Parallel()
+	p := program(t, withBody(begins+`
+- scope:
+    correlations: {asked: [CorrelationToken]}
+    do:
+      - send: {message: order, port: stock, initialise: [asked]}
+      - receive: {message: answer, follow: [asked]}
+      - send: {message: answer, answers: order}
+`))
+	m := newMemory(t, p)
+	i := &instance{}
+	request := process.Message{ID: 1, Promoted: map[string]any{numberName: "1"}, Written: map[string]any{"CorrelationToken": "client"}}
+	m.run(i, process.Event{Kind: process.Activated, Receive: p.Activations()[0].Receive, Message: &request})
+	token, _ := m.sent[0].Written["CorrelationToken"].(string)
+	if _, isPromoted := m.sent[0].Promoted["CorrelationToken"]; token == "" || token == "client" || isPromoted {
+		t.Fatalf("sent is %+v", m.sent[0])
+	}
+	if w := i.step.Waits; len(w) != 1 || w[0].Equal["CorrelationToken"] != token {
+		t.Fatalf("waits are %+v", w)
+	}
+	m.run(i, process.Event{Kind: process.Received, Wait: i.step.Waits[0].ID, Message: &process.Message{ID: 2}})
+	if m.sent[1].ID != 2 || m.sent[1].Promoted["CorrelationToken"] != "client" {
+		t.Errorf("answered is %+v", m.sent[1])
+	}
+	m, i = begun(t, "\n- send: {message: order, answers: order}\n")
+	if i.step.Status != process.Suspended || i.step.Fault.Code != "correlation" {
+		t.Errorf("an order is taken for a request: %+v", i.step)
+	}
+}

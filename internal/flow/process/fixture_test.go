@@ -23,7 +23,7 @@ var known = process.Known{
 	Orchestrations: map[string]json.RawMessage{},
 	Properties: map[string]string{
 		numberName: "text", stateName: "text", "urn:shop#State": "text", "urn:p#N": "integer", "urn:p#Sum": "number", "MessageType": "text",
-		"ReceivePortName": "text", "MessageID": "integer",
+		"ReceivePortName": "text", "MessageID": "integer", "CorrelationToken": "text",
 	},
 	MessageTypes: map[string]bool{orderType: true, answerType: true},
 	Maps:         map[string]bool{"OrderToAsk": true},

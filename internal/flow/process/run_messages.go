@@ -124,11 +124,22 @@ func (a *send) advance(r *run, n *node) (outcome, *Fault) {
 			promoted[property] = value
 		}
 	}
+	if a.answers != nil {
+		token, fault := r.tokenOf(n, *a.answers)
+		if fault != nil {
+			return waits, fault
+		}
+		promoted[tokenProperty] = token
+	}
 	sent, fault := r.promote(n, *m, a.properties, promoted)
 	if fault != nil {
 		return waits, fault
 	}
-	if fault := r.initialise(n, a.initialise, &sent, false); fault != nil {
+	known := &sent
+	if asks(a.initialise) {
+		sent, known = r.withToken(sent)
+	}
+	if fault := r.initialise(n, a.initialise, known, false); fault != nil {
 		return waits, fault
 	}
 	r.step.Publications = append(r.step.Publications, Publication{Message: sent, Port: a.port, SendPort: a.sendPort})

@@ -40,12 +40,14 @@ func newImportCommand(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import FILE...",
 		Short: "Make definitions of files of BizTalk Server",
-		Long: `Make definitions of files of BizTalk Server: binding files, schemas with their promotions (.xsd), and pipelines (.btp).
-Give all files of an application together, so that filters find their property schemas, and ports their pipelines. No database is needed.
+		Long: `Make definitions of files of BizTalk Server: binding files, schemas with their promotions (.xsd), pipelines (.btp) and
+orchestrations (.odx). Give all files of an application together, so that filters find their property schemas, and ports their
+pipelines. No database is needed.
 
 The definitions go to standard output as YAML that apply takes, or with --out into a file for each kind. What they leave out goes to
 standard error: each with its place, why, and what to do instead. A port that would not do what it did is written, but does not run: a
-location is disabled, a send port bound. Secrets become references. --out writes the roles of the hosts into roles.sql too.`,
+location is disabled, a send port or orchestration bound. Secrets become references. --out writes the roles of the hosts into
+roles.sql too.`,
 		Example: `  parley flow import bindings.xml > orders.yaml
   parley flow import bindings.xml schemas/*.xsd pipelines/*.btp --out orders`,
 		Args: cobra.MinimumNArgs(1),

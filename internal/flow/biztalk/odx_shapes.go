@@ -1,0 +1,546 @@
+package biztalk
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/parley-broker/parley/internal/flow/mapping"
+)
+
+// list gives what stands between the first parentheses, parted by commas.
+func list(words []lexeme) [][]lexeme {
+	var all [][]lexeme
+	var one []lexeme
+	depth := 0
+	for _, w := range words {
+		switch {
+		case w.kind == '(':
+			if depth++; depth == 1 {
+				continue
+			}
+		case w.kind == ')':
+			if depth--; depth == 0 {
+				return append(all, one)
+			}
+		case w.kind == ',' && depth == 1:
+			all, one = append(all, one), nil
+			continue
+		}
+		if depth > 0 {
+			one = append(one, w)
+		}
+	}
+	return all
+}
+
+func single(words []lexeme) string {
+	if len(words) != 1 || words[0].kind != 'n' {
+		return ""
+	}
+	return words[0].text
+}
+
+// correlated reads the sets behind port and message.
+func (o *orchestration) correlated(rest [][]lexeme, into object) error {
+	for _, one := range rest {
+		key, name := "follow", single(one)
+		if len(one) == 2 && one[0].text == "initialize" {
+			key, name = "initialise", one[1].text
+		}
+		if !o.correlations[name] {
+			return fmt.Errorf("%w: %s", errNotTranslated, written(one))
+		}
+		sets, _ := into[key].([]any)
+		into[key] = append(sets, name)
+	}
+	return nil
+}
+
+func (o *orchestration) receive(s statement) (any, error) {
+	arguments := list(s.words)
+	into := object{}
+	if s.begins("activate") {
+		into["activate"] = true
+	}
+	if len(arguments) > 2 && single(arguments[0]) == "" { // a filter stands first
+		groups, err := o.filter(arguments[0])
+		if err != nil {
+			return nil, err
+		}
+		into["filter"] = groups
+		arguments = arguments[1:]
+	}
+	if len(arguments) < 2 || o.messages[single(arguments[1])] == nil {
+		return nil, errNotTranslated
+	}
+	message, port := single(arguments[1]), single(arguments[0])
+	into["message"] = o.names[message]
+	if err := o.correlated(arguments[2:], into); err != nil {
+		return nil, err
+	}
+	port, _, _ = strings.Cut(port, ".")
+	o.received[port] = message
+	switch {
+	case o.ports[port] == "asked" && into["follow"] == nil:
+		into["follow"] = []any{askedSet(port)}
+	case o.ports[port] == "in" && into["filter"] == nil:
+		into["from"] = port
+	}
+	if into["activate"] == nil && into["follow"] == nil {
+		return nil, fmt.Errorf("%w: nothing says which instance gets the message", errNotTranslated)
+	}
+	return object{"receive": into}, nil
+}
+
+// filter reads predicates that are joined by && and ||, which binds less.
+func (o *orchestration) filter(words []lexeme) ([]any, error) {
+	var groups []any
+	group := []any{}
+	var one []lexeme
+	flush := func() error {
+		predicate, err := o.predicate(one)
+		group, one = append(group, predicate), nil
+		return err
+	}
+	for _, w := range words {
+		switch {
+		case w.kind == '(' || w.kind == ')':
+		case w.text == "&&":
+			if err := flush(); err != nil {
+				return nil, err
+			}
+		case w.text == "||":
+			if err := flush(); err != nil {
+				return nil, err
+			}
+			groups, group = append(groups, group), []any{}
+		default:
+			one = append(one, w)
+		}
+	}
+	err := flush()
+	return append(groups, group), err
+}
+
+func (o *orchestration) predicate(words []lexeme) (any, error) {
+	operators := map[string]string{"==": "=", "!=": "<>", "<": "<", ">": ">", "<=": "<=", ">=": ">="}
+	if len(words) == 2 && words[1].text == "exists" {
+		name, err := o.propertyName(words[0].text)
+		return object{"property": name, "operator": "exists"}, err
+	}
+	if len(words) != 3 || operators[words[1].text] == "" {
+		return nil, fmt.Errorf("%w: the filter %s", errNotTranslated, written(words))
+	}
+	if words[0].kind != 'n' && words[2].kind == 'n' { // the value stands first
+		words[0], words[2] = words[2], words[0]
+	}
+	name, err := o.propertyName(words[0].text)
+	return object{"property": name, "operator": operators[words[1].text], "value": words[2].text}, err
+}
+
+// propertyName gives the name of a property by its class.
+func (o *orchestration) propertyName(class string) (string, error) {
+	name := o.t.property(use{o.at(1), kindOrchestration, o.name}, class)
+	if !strings.Contains(name, "#") && name != "MessageType" && name != "ReceivePortName" {
+		return name, fmt.Errorf("%w: property %s", errNotTranslated, class)
+	}
+	return name, nil
+}
+
+func (o *orchestration) send(s statement) (any, error) {
+	arguments := list(s.words)
+	if len(arguments) < 2 || o.messages[single(arguments[1])] == nil {
+		return nil, errNotTranslated
+	}
+	port, _, _ := strings.Cut(single(arguments[0]), ".")
+	into := object{"message": o.names[single(arguments[1])]}
+	switch o.ports[port] {
+	case "out":
+		into["port"] = port
+	case "asked":
+		into["port"], into["initialise"] = port, []any{askedSet(port)}
+	case "in":
+		request := o.received[port]
+		if request == "" {
+			return nil, fmt.Errorf("%w: the answer to a request that is not received", errNotTranslated)
+		}
+		into["answers"] = o.names[request]
+	}
+	return object{"send": into}, o.correlated(arguments[2:], into)
+}
+
+// construct translates what gives messages content. A statement that has no counterpart leaves the whole to do.
+func (o *orchestration) construct(s statement) (any, error) {
+	var shapes []any
+	var current object
+	for _, inner := range s.block {
+		shape, err := o.constructing(inner, current)
+		if err != nil {
+			return nil, err
+		}
+		if shape == nil {
+			continue
+		}
+		if into, is := shape["construct"].(object); is {
+			current = into
+		}
+		shapes = append(shapes, shape)
+	}
+	switch len(shapes) {
+	case 0:
+		return nil, fmt.Errorf("%w: it gives no content", errNotTranslated)
+	case 1:
+		return shapes[0], nil
+	}
+	return object{"scope": object{"do": shapes}}, nil
+}
+
+// constructing gives a new shape, or changes the one that gave the message its content.
+func (o *orchestration) constructing(s statement, current object) (object, error) {
+	if s.begins("transform") {
+		return o.transform(s)
+	}
+	to, value, isAssignment := cutAssignment(s.words)
+	if !isAssignment {
+		_, err := o.document(s)
+		return nil, err
+	}
+	name := single(to)
+	if o.documents[name] != nil {
+		return nil, nil //nolint:nilnil // a document is made anew: nothing is to be done
+	}
+	if o.messages[name] != nil {
+		from := single(value)
+		switch {
+		case o.messages[from] != nil:
+			return object{"construct": object{"message": o.names[name], "from": o.names[from]}}, nil
+		case o.documents[from] != nil && *o.documents[from] != "":
+			return object{"construct": object{"message": o.names[name], "template": *o.documents[from]}}, nil
+		}
+		return nil, fmt.Errorf("%w: %s", errNotTranslated, s.String())
+	}
+	if current == nil {
+		return nil, fmt.Errorf("%w: %s", errNotTranslated, s.String())
+	}
+	return nil, o.change(to, value, current)
+}
+
+// change sets a part or a property of the message that was constructed.
+func (o *orchestration) change(to, value []lexeme, current object) error {
+	e, err := o.expression(value)
+	if err != nil {
+		return err
+	}
+	put := func(section, key string) error {
+		of, is := current[section].(object)
+		if !is {
+			of = object{}
+			current[section] = of
+		}
+		of[key] = e.written
+		return nil
+	}
+	message, field, _ := strings.Cut(to[0].text, ".")
+	isCurrent := func(name string) bool { return o.messages[name] != nil && o.names[name] == current["message"] }
+	switch {
+	case to[0].text == "xpath":
+		reader := &expressionReader{o: o, words: to[1:]}
+		name, path, err := reader.xpathArguments()
+		if err != nil || name != current["message"] {
+			return errors.Join(err, errNotTranslated)
+		}
+		return put("set", path)
+	case len(to) == 1 && field != "" && isCurrent(message):
+		return put("set", fieldPath(field))
+	case len(to) == 4 && to[1].text == "(" && isCurrent(to[0].text):
+		property, err := o.propertyName(to[2].text)
+		if err != nil || !strings.Contains(property, "#") {
+			return errors.Join(err, errNotTranslated)
+		}
+		return put("properties", property)
+	}
+	return fmt.Errorf("%w: %s", errNotTranslated, written(to))
+}
+
+func cutAssignment(words []lexeme) (to, value []lexeme, isAssignment bool) {
+	depth := 0
+	for i, w := range words {
+		switch {
+		case w.kind == '(':
+			depth++
+		case w.kind == ')':
+			depth--
+		case w.text == "=" && depth == 0:
+			return words[:i], words[i+1:], true
+		}
+	}
+	return words, nil, false
+}
+
+// transform translates (outputs) = Map (inputs).
+func (o *orchestration) transform(s statement) (object, error) {
+	to, value, isAssignment := cutAssignment(s.words[1:])
+	outputs := list(to)
+	if !isAssignment || len(outputs) != 1 || len(value) == 0 || o.messages[single(outputs[0])] == nil {
+		return nil, fmt.Errorf("%w: a map with several results", errNotTranslated)
+	}
+	var from []any
+	for _, one := range list(value[1:]) {
+		if o.messages[single(one)] == nil {
+			return nil, fmt.Errorf("%w: an input of the map is %s", errNotTranslated, written(one))
+		}
+		from = append(from, o.names[single(one)])
+	}
+	name := value[0].text
+	if err := o.useMap(s.line(), name); err != nil {
+		return nil, err
+	}
+	return object{"transform": object{"map": name, "from": from, "to": o.names[single(outputs[0])]}}, nil
+}
+
+// useMap defines a map, of its compiled file or of the place where that is to be.
+func (o *orchestration) useMap(line int64, class string) error {
+	found, isThere := o.t.maps[class]
+	if isThere && found.Foreign != nil {
+		return fmt.Errorf("%w: %w", errNotTranslated, found.Foreign)
+	}
+	file := "maps/" + class + ".btm.cs"
+	program := object{"file": file}
+	settings := object{"application": o.t.settings.Application, "language": mapping.XSLT, "program": program}
+	if isThere && o.t.settings.Carry != nil {
+		program["documents"] = object{file: found.text}
+	}
+	if isThere && found.Source != "" {
+		settings["source"] = found.Source
+	}
+	if o.t.add(kindMap, class, settings) && !isThere {
+		o.t.omit(o.at(line), kindMap, class, "the map", "its compiled file is not among the files",
+			"import its .btm.cs too, which Visual Studio writes beside the .btm, or put it into "+file)
+	}
+	return nil
+}
+
+// document follows what is loaded into a document. It reports whether a statement is about one.
+func (o *orchestration) document(s statement) (isAbout bool, err error) {
+	if len(s.words) == 0 {
+		return false, errNotTranslated
+	}
+	name, method, _ := strings.Cut(s.words[0].text, ".")
+	if o.documents[name] == nil {
+		return false, fmt.Errorf("%w: %s", errNotTranslated, s.String())
+	}
+	arguments := list(s.words)
+	if method != "LoadXml" || len(arguments) != 1 {
+		return true, fmt.Errorf("%w: %s", errNotTranslated, s.String())
+	}
+	e, err := o.expression(arguments[0])
+	if err != nil {
+		return true, err
+	}
+	loaded := strings.TrimSpace(template(e, true))
+	o.documents[name] = &loaded
+	return true, nil
+}
+
+// assign translates an assignment to a variable, or the call of a method.
+func (o *orchestration) assign(s statement) (any, error) {
+	to, value, isAssignment := cutAssignment(s.words)
+	name := single(to)
+	switch {
+	case !isAssignment:
+		_, err := o.document(s)
+		return nil, err
+	case o.documents[name] != nil && len(value) > 0 && value[0].text == "new":
+		return nil, nil //nolint:nilnil // a document is made anew: nothing is to be done
+	case o.variables[name] == "":
+		return nil, fmt.Errorf("%w: %s is no value", errNotTranslated, written(to))
+	}
+	e, err := o.expression(value)
+	if err != nil {
+		return nil, err
+	}
+	switch typ := o.variables[name]; {
+	case typ == e.typ || typ == "number" && e.typ == "integer" || e.typ == "any":
+	case typ == "text":
+		e.written = e.asText()
+	case typ == "integer":
+		e.written = "int(" + e.written + ")"
+	case typ == "number":
+		e.written = "double(" + e.written + ")"
+	case typ == "boolean":
+		e.written = "bool(" + e.written + ")"
+	}
+	return object{"set": object{o.names[name]: e.written}}, nil
+}
+
+func (o *orchestration) scope(s statement) (any, error) {
+	into := object{}
+	if indexOf(s.words, "atomic") >= 0 {
+		into["transaction"] = "atomic"
+	}
+	for _, inner := range s.block {
+		switch {
+		case inner.begins("body"):
+			into["do"] = o.shapes(inner.block)
+		case inner.begins("exceptions"):
+			var catches []any
+			for _, c := range inner.block {
+				catches = append(catches, o.catch(c))
+			}
+			into["catch"] = catches
+		case inner.begins("compensation"):
+			into["compensate"] = o.shapes(inner.block)
+		default:
+			o.declare(inner, nil)
+		}
+	}
+	shape := object{"scope": into}
+	if i := indexOf(s.words, "transaction"); i >= 0 && i+1 < len(s.words) {
+		shape["name"] = s.words[i+1].text
+	}
+	if indexOf(s.words, "timeout") >= 0 {
+		return nil, fmt.Errorf("%w: the time-out of a scope", errNotTranslated)
+	}
+	return shape, nil
+}
+
+func (o *orchestration) catch(s statement) object {
+	arguments := list(s.words)
+	into := object{}
+	if len(arguments) == 1 && len(arguments[0]) == 2 {
+		class, name := arguments[0][0].text, arguments[0][1].text
+		into["as"] = name
+		o.exceptions[name] = true
+		defer delete(o.exceptions, name)
+		if class != "System.Exception" && class != "Microsoft.XLANGs.BaseTypes.XLANGsException" {
+			into["code"] = class
+		}
+	}
+	into["do"] = o.shapes(s.block)
+	return into
+}
+
+func (o *orchestration) parallel(s statement) (any, error) {
+	branches := object{}
+	for i, task := range s.block {
+		branches["task"+strconv.Itoa(i+1)] = o.shapes(task.block)
+	}
+	if len(branches) < 2 {
+		return nil, errNotTranslated
+	}
+	return object{"parallel": branches}, nil
+}
+
+func (o *orchestration) listen(s statement) (any, error) {
+	var branches []any
+	for _, inner := range s.block {
+		words := inner.words
+		isTime := len(words) > 0 && (words[0].text == "timeout" || len(words) > 1 && words[1].text == "delay")
+		for len(words) > 0 && (words[0].text == "until" || words[0].text == "timeout" || words[0].text == "delay") {
+			words = words[1:]
+		}
+		var first any
+		var err error
+		if isTime {
+			first, err = o.delay(words)
+		} else {
+			first, err = o.receive(statement{words: words})
+		}
+		branch, is := first.(object)
+		if err != nil || !is {
+			return nil, errors.Join(err, errNotTranslated)
+		}
+		branch["do"] = o.shapes(inner.block)
+		branches = append(branches, branch)
+	}
+	if len(branches) < 2 {
+		return nil, errNotTranslated
+	}
+	return object{"listen": branches}, nil
+}
+
+// delay translates new System.TimeSpan(days, hours, minutes, seconds, milliseconds), or three of them from hours on.
+func (o *orchestration) delay(words []lexeme) (any, error) {
+	if len(words) > 2 && words[0].text == "new" && words[1].text == "System.TimeSpan" {
+		units := []string{"days", "hours", "minutes", "seconds", "milliseconds"}
+		arguments := list(words[1:])
+		if len(arguments) == 3 {
+			units = units[1:]
+		}
+		var length []string
+		for i, one := range arguments {
+			if len(arguments) < 3 || len(arguments) > 5 || len(one) != 1 || one[0].kind != '0' {
+				return nil, fmt.Errorf("%w: %s", errNotTranslated, written(words))
+			}
+			if one[0].text != "0" {
+				length = append(length, one[0].text+" "+units[i])
+			}
+		}
+		if len(length) == 0 {
+			length = []string{"0 seconds"}
+		}
+		return object{"delay": strings.Join(length, " ")}, nil
+	}
+	e, err := o.expression(words)
+	switch {
+	case err != nil:
+		return nil, err
+	case e.typ == "timestamp":
+		return object{"delay": object{"until": e.written}}, nil
+	case e.typ == "duration":
+		return object{"delay": e.written}, nil
+	}
+	return nil, errNotTranslated
+}
+
+func (o *orchestration) throw(s statement) (any, error) {
+	w := s.words
+	if len(w) == 2 && o.exceptions[w[1].text] {
+		return object{"throw": "again"}, nil
+	}
+	if len(w) < 3 || w[1].text != "new" {
+		return nil, errNotTranslated
+	}
+	into := object{"code": w[2].text}
+	if arguments := list(w); len(arguments) > 0 && len(arguments[0]) > 0 {
+		e, err := o.expression(arguments[0])
+		if err != nil {
+			return nil, err
+		}
+		into["message"] = template(e, false)
+	}
+	return object{"throw": into}, nil
+}
+
+// invoke translates a call without parameters: those of the original have no names at the call.
+func (o *orchestration) invoke(s statement, kind string) (any, error) {
+	if len(s.words) < 2 || len(list(s.words)) > 1 || len(list(s.words)) == 1 && len(list(s.words)[0]) > 0 {
+		return nil, fmt.Errorf("%w: give the parameters by their names", errNotTranslated)
+	}
+	class := s.words[1].text
+	name := class[strings.LastIndexByte(class, '.')+1:]
+	shape := object{kind: object{"orchestration": name}}
+	o.t.called = append(o.t.called, calledOrchestration{o.at(s.line()), o, name, shape})
+	return shape, nil
+}
+
+// askedSet is the correlation set of the answers of a port.
+func askedSet(port string) string { return "asked_" + notInIdentifier.ReplaceAllString(port, "_") }
+
+// findAsked finds the ports to which requests are sent: those through which messages go out, and come back.
+func (o *orchestration) findAsked(statements []statement) {
+	for _, s := range statements {
+		if arguments := list(s.words); s.begins("receive") && len(arguments) > 1 {
+			port, _, _ := strings.Cut(single(arguments[0]), ".")
+			if o.ports[port] == "out" && len(arguments) == 2 {
+				o.ports[port] = "asked"
+				o.section("correlations")[askedSet(port)] = []any{"CorrelationToken"}
+				o.t.omit(o.at(s.line()), kindOrchestration, o.name, "the answers of port "+port, "the binding file has it",
+					"give its send port responds: true; within a loop declare the set in a scope there")
+			}
+		}
+		o.findAsked(s.block)
+	}
+}
