@@ -1,5 +1,5 @@
-// Package biztalk reads files of BizTalk Server, which are binding files, schemas, pipelines and orchestrations, and makes definitions of the integration
-// engine of them, with a list of what they leave out.
+// Package biztalk reads files of BizTalk Server, which are binding files, schemas, pipelines and orchestrations, and makes definitions of
+// the integration engine of them, with a list of what they leave out.
 //
 // A port that would not do what it did is written, but does not run: a receive location is disabled, a send port bound, and the list says
 // why and what to do. Nothing that narrows the messages which a port gets is dropped from its filter.

@@ -52,7 +52,8 @@ func (r *expressionReader) take() lexeme {
 }
 
 func (r *expressionReader) binary(least int) (expressed, error) {
-	if r.depth++; r.depth > 200 {
+	r.depth++
+	if r.depth > 200 {
 		return expressed{}, errNotTranslated
 	}
 	defer func() { r.depth-- }()
@@ -173,8 +174,9 @@ func (r *expressionReader) arguments() ([]expressed, error) {
 // conversions are functions of .NET with those that do the same here.
 var conversions = map[string][2]string{
 	"System.Convert.ToInt32": {"int", "integer"}, "System.Convert.ToInt64": {"int", "integer"}, "System.Int32.Parse": {"int", "integer"},
-	"System.Convert.ToString": {"string", "text"}, "System.Convert.ToDouble": {"double", "number"}, "System.Convert.ToDecimal": {"double", "number"},
-	"System.Double.Parse": {"double", "number"}, "System.Convert.ToBoolean": {"bool", "boolean"}, "System.Boolean.Parse": {"bool", "boolean"},
+	"System.Convert.ToString": {"string", "text"}, "System.Convert.ToDouble": {"double", "number"},
+	"System.Convert.ToDecimal": {"double", "number"},
+	"System.Double.Parse":      {"double", "number"}, "System.Convert.ToBoolean": {"bool", "boolean"}, "System.Boolean.Parse": {"bool", "boolean"},
 }
 
 func (r *expressionReader) named(w lexeme) (expressed, error) {
@@ -182,7 +184,8 @@ func (r *expressionReader) named(w lexeme) (expressed, error) {
 	constants := map[string]expressed{
 		"true": {written: "true", typ: "boolean"}, "false": {written: "false", typ: "boolean"}, "null": {written: "null", typ: "any"},
 		"System.DateTime.Now": {written: "now", typ: "timestamp"}, "System.DateTime.UtcNow": {written: "now", typ: "timestamp"},
-		"System.String.Empty": {written: "''", typ: "text", pieces: []string{"'"}}, "System.Environment.NewLine": {written: `"\n"`, typ: "text"},
+		"System.String.Empty":        {written: "''", typ: "text", pieces: []string{"'"}},
+		"System.Environment.NewLine": {written: `"\n"`, typ: "text"},
 	}
 	if e, is := constants[name]; is {
 		return e, nil

@@ -55,8 +55,11 @@ func written(words []lexeme) string {
 	var b strings.Builder
 	for i, w := range words {
 		isWord := func(l lexeme) bool { return l.kind == 'n' || l.kind == '0' || l.kind == 't' }
-		if i > 0 && isWord(w) && isWord(words[i-1]) || i > 0 && strings.ContainsAny(w.text, "=+") || i > 0 && strings.ContainsAny(words[i-1].text, "=+,") {
-			b.WriteByte(' ')
+		if i > 0 {
+			before := words[i-1]
+			if isWord(w) && isWord(before) || strings.ContainsAny(w.text, "=+") || strings.ContainsAny(before.text, "=+,") {
+				b.WriteByte(' ')
+			}
 		}
 		if w.kind == 't' {
 			b.WriteString(`"` + w.text + `"`)
@@ -101,7 +104,6 @@ func readOrchestration(source Source) ([]statement, error) {
 func lexemes(whole string, line int64) []lexeme {
 	var all []lexeme
 	runes := []rune(whole)
-	isName := func(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
 	for i := 0; i < len(runes); {
 		r := runes[i]
 		begin, at := i, line
@@ -118,30 +120,20 @@ func lexemes(whole string, line int64) []lexeme {
 		case unicode.IsSpace(r) || r == '\uFEFF':
 			i++
 		case r == '#' || r == '/' && next() == '/':
-			for i < len(runes) && runes[i] != '\n' {
-				i++
-			}
+			i = behindLine(runes, i)
 		case r == '/' && next() == '*':
-			for i += 2; i < len(runes) && (runes[i-1] != '*' || runes[i] != '/'); i++ {
-				if runes[i] == '\n' {
-					line++
-				}
-			}
-			i++
+			i = behindComment(runes, i)
+			line += int64(strings.Count(string(runes[begin:i]), "\n"))
 		case r == '"' || r == '@' && next() == '"':
 			var value string
 			value, i = quoted(runes, i)
 			line += int64(strings.Count(value, "\n"))
 			all = append(all, lexeme{'t', value, at})
 		case unicode.IsDigit(r):
-			for i < len(runes) && (isName(runes[i]) || runes[i] == '.') {
-				i++
-			}
+			i = behindNumber(runes, i)
 			all = append(all, lexeme{'0', strings.TrimRight(string(runes[begin:i]), "fFdDmMlLuU"), at})
 		case isName(r):
-			for i < len(runes) && (isName(runes[i]) || runes[i] == '.' && i+1 < len(runes) && isName(runes[i+1])) {
-				i++
-			}
+			i = behindName(runes, i)
 			all = append(all, lexeme{'n', string(runes[begin:i]), at})
 		default:
 			sign := string(r)
@@ -153,6 +145,38 @@ func lexemes(whole string, line int64) []lexeme {
 		}
 	}
 	return all
+}
+
+func isName(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
+
+func behindLine(runes []rune, i int) int {
+	for i < len(runes) && runes[i] != '\n' {
+		i++
+	}
+	return i
+}
+
+func behindComment(runes []rune, i int) int {
+	for i += 2; i < len(runes); i++ {
+		if runes[i-1] == '*' && runes[i] == '/' {
+			return i + 1
+		}
+	}
+	return len(runes)
+}
+
+func behindNumber(runes []rune, i int) int {
+	for i < len(runes) && (isName(runes[i]) || runes[i] == '.') {
+		i++
+	}
+	return i
+}
+
+func behindName(runes []rune, i int) int {
+	for i < len(runes) && (isName(runes[i]) || runes[i] == '.' && i+1 < len(runes) && isName(runes[i+1])) {
+		i++
+	}
+	return i
 }
 
 // quoted reads a text, and gives where it ends.
@@ -234,7 +258,8 @@ func behindBrackets(words []lexeme) []lexeme {
 		case '[':
 			depth++
 		case ']':
-			if depth--; depth == 0 {
+			depth--
+			if depth == 0 {
 				return words[i+1:]
 			}
 		}

@@ -3,7 +3,6 @@ package biztalk
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/parley-broker/parley/internal/flow/mapping"
@@ -17,11 +16,13 @@ func list(words []lexeme) [][]lexeme {
 	for _, w := range words {
 		switch {
 		case w.kind == '(':
-			if depth++; depth == 1 {
+			depth++
+			if depth == 1 {
 				continue
 			}
 		case w.kind == ')':
-			if depth--; depth == 0 {
+			depth--
+			if depth == 0 {
 				return append(all, one)
 			}
 		case w.kind == ',' && depth == 1:
@@ -204,8 +205,7 @@ func (o *orchestration) constructing(s statement, current object) (object, error
 	}
 	to, value, isAssignment := cutAssignment(s.words)
 	if !isAssignment {
-		_, err := o.document(s)
-		return nil, err
+		return nil, o.document(s)
 	}
 	name := single(to)
 	if o.documents[name] != nil {
@@ -322,26 +322,26 @@ func (o *orchestration) useMap(line int64, class string) error {
 	return nil
 }
 
-// document follows what is loaded into a document. It reports whether a statement is about one.
-func (o *orchestration) document(s statement) (isAbout bool, err error) {
+// document follows what is loaded into a document.
+func (o *orchestration) document(s statement) error {
 	if len(s.words) == 0 {
-		return false, errNotTranslated
+		return errNotTranslated
 	}
 	name, method, _ := strings.Cut(s.words[0].text, ".")
 	if o.documents[name] == nil {
-		return false, fmt.Errorf("%w: %s", errNotTranslated, s.String())
+		return fmt.Errorf("%w: %s", errNotTranslated, s.String())
 	}
 	arguments := list(s.words)
 	if method != "LoadXml" || len(arguments) != 1 {
-		return true, fmt.Errorf("%w: %s", errNotTranslated, s.String())
+		return fmt.Errorf("%w: %s", errNotTranslated, s.String())
 	}
 	e, err := o.expression(arguments[0])
 	if err != nil {
-		return true, err
+		return err
 	}
 	loaded := strings.TrimSpace(template(e, true))
 	o.documents[name] = &loaded
-	return true, nil
+	return nil
 }
 
 // assign translates an assignment to a variable, or the call of a method.
@@ -350,8 +350,7 @@ func (o *orchestration) assign(s statement) (any, error) {
 	name := single(to)
 	switch {
 	case !isAssignment:
-		_, err := o.document(s)
-		return nil, err
+		return nil, o.document(s)
 	case o.documents[name] != nil && len(value) > 0 && value[0].text == "new":
 		return nil, nil //nolint:nilnil // a document is made anew: nothing is to be done
 	case o.variables[name] == "":
@@ -373,157 +372,6 @@ func (o *orchestration) assign(s statement) (any, error) {
 		e.written = "bool(" + e.written + ")"
 	}
 	return object{"set": object{o.names[name]: e.written}}, nil
-}
-
-func (o *orchestration) scope(s statement) (any, error) {
-	into := object{}
-	if indexOf(s.words, "atomic") >= 0 {
-		into["transaction"] = "atomic"
-	}
-	for _, inner := range s.block {
-		switch {
-		case inner.begins("body"):
-			into["do"] = o.shapes(inner.block)
-		case inner.begins("exceptions"):
-			var catches []any
-			for _, c := range inner.block {
-				catches = append(catches, o.catch(c))
-			}
-			into["catch"] = catches
-		case inner.begins("compensation"):
-			into["compensate"] = o.shapes(inner.block)
-		default:
-			o.declare(inner, nil)
-		}
-	}
-	shape := object{"scope": into}
-	if i := indexOf(s.words, "transaction"); i >= 0 && i+1 < len(s.words) {
-		shape["name"] = s.words[i+1].text
-	}
-	if indexOf(s.words, "timeout") >= 0 {
-		return nil, fmt.Errorf("%w: the time-out of a scope", errNotTranslated)
-	}
-	return shape, nil
-}
-
-func (o *orchestration) catch(s statement) object {
-	arguments := list(s.words)
-	into := object{}
-	if len(arguments) == 1 && len(arguments[0]) == 2 {
-		class, name := arguments[0][0].text, arguments[0][1].text
-		into["as"] = name
-		o.exceptions[name] = true
-		defer delete(o.exceptions, name)
-		if class != "System.Exception" && class != "Microsoft.XLANGs.BaseTypes.XLANGsException" {
-			into["code"] = class
-		}
-	}
-	into["do"] = o.shapes(s.block)
-	return into
-}
-
-func (o *orchestration) parallel(s statement) (any, error) {
-	branches := object{}
-	for i, task := range s.block {
-		branches["task"+strconv.Itoa(i+1)] = o.shapes(task.block)
-	}
-	if len(branches) < 2 {
-		return nil, errNotTranslated
-	}
-	return object{"parallel": branches}, nil
-}
-
-func (o *orchestration) listen(s statement) (any, error) {
-	var branches []any
-	for _, inner := range s.block {
-		words := inner.words
-		isTime := len(words) > 0 && (words[0].text == "timeout" || len(words) > 1 && words[1].text == "delay")
-		for len(words) > 0 && (words[0].text == "until" || words[0].text == "timeout" || words[0].text == "delay") {
-			words = words[1:]
-		}
-		var first any
-		var err error
-		if isTime {
-			first, err = o.delay(words)
-		} else {
-			first, err = o.receive(statement{words: words})
-		}
-		branch, is := first.(object)
-		if err != nil || !is {
-			return nil, errors.Join(err, errNotTranslated)
-		}
-		branch["do"] = o.shapes(inner.block)
-		branches = append(branches, branch)
-	}
-	if len(branches) < 2 {
-		return nil, errNotTranslated
-	}
-	return object{"listen": branches}, nil
-}
-
-// delay translates new System.TimeSpan(days, hours, minutes, seconds, milliseconds), or three of them from hours on.
-func (o *orchestration) delay(words []lexeme) (any, error) {
-	if len(words) > 2 && words[0].text == "new" && words[1].text == "System.TimeSpan" {
-		units := []string{"days", "hours", "minutes", "seconds", "milliseconds"}
-		arguments := list(words[1:])
-		if len(arguments) == 3 {
-			units = units[1:]
-		}
-		var length []string
-		for i, one := range arguments {
-			if len(arguments) < 3 || len(arguments) > 5 || len(one) != 1 || one[0].kind != '0' {
-				return nil, fmt.Errorf("%w: %s", errNotTranslated, written(words))
-			}
-			if one[0].text != "0" {
-				length = append(length, one[0].text+" "+units[i])
-			}
-		}
-		if len(length) == 0 {
-			length = []string{"0 seconds"}
-		}
-		return object{"delay": strings.Join(length, " ")}, nil
-	}
-	e, err := o.expression(words)
-	switch {
-	case err != nil:
-		return nil, err
-	case e.typ == "timestamp":
-		return object{"delay": object{"until": e.written}}, nil
-	case e.typ == "duration":
-		return object{"delay": e.written}, nil
-	}
-	return nil, errNotTranslated
-}
-
-func (o *orchestration) throw(s statement) (any, error) {
-	w := s.words
-	if len(w) == 2 && o.exceptions[w[1].text] {
-		return object{"throw": "again"}, nil
-	}
-	if len(w) < 3 || w[1].text != "new" {
-		return nil, errNotTranslated
-	}
-	into := object{"code": w[2].text}
-	if arguments := list(w); len(arguments) > 0 && len(arguments[0]) > 0 {
-		e, err := o.expression(arguments[0])
-		if err != nil {
-			return nil, err
-		}
-		into["message"] = template(e, false)
-	}
-	return object{"throw": into}, nil
-}
-
-// invoke translates a call without parameters: those of the original have no names at the call.
-func (o *orchestration) invoke(s statement, kind string) (any, error) {
-	if len(s.words) < 2 || len(list(s.words)) > 1 || len(list(s.words)) == 1 && len(list(s.words)[0]) > 0 {
-		return nil, fmt.Errorf("%w: give the parameters by their names", errNotTranslated)
-	}
-	class := s.words[1].text
-	name := class[strings.LastIndexByte(class, '.')+1:]
-	shape := object{kind: object{"orchestration": name}}
-	o.t.called = append(o.t.called, calledOrchestration{o.at(s.line()), o, name, shape})
-	return shape, nil
 }
 
 // askedSet is the correlation set of the answers of a port.

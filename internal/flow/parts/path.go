@@ -147,7 +147,8 @@ type navigator struct {
 }
 
 func (n *navigator) move(to int32) bool {
-	if *n.steps--; *n.steps < 0 {
+	*n.steps--
+	if *n.steps < 0 {
 		panic(costPanic{})
 	}
 	if to == none {

@@ -11,7 +11,8 @@ import (
 var EngineProperties = map[string]string{
 	"MessageType": "text", "ReceivePortName": "text", "ReceiveLocationName": "text", "InboundTransportType": "text",
 	"InboundTransportLocation": "text", "SourceFileName": "text", "MessageID": "integer", "InterchangeID": "integer",
-	"ParentMessageID": "integer", "ReceivedTime": "timestamp", "SendPortName": "text", tokenProperty: "text", "ErrorReport.ErrorType": "text", "ErrorReport.FailureCode": "text",
+	"ParentMessageID": "integer", "ReceivedTime": "timestamp", "SendPortName": "text", tokenProperty: "text",
+	"ErrorReport.ErrorType": "text", "ErrorReport.FailureCode": "text",
 	"ErrorReport.FailureCategory": "text", "ErrorReport.MessageType": "text", "ErrorReport.ReceivePortName": "text",
 	"ErrorReport.InboundTransportLocation": "text", "ErrorReport.SendPortName": "text", "ErrorReport.OutboundTransportLocation": "text",
 	"ErrorReport.RoutingFailureReportID": "integer", "ErrorReport.Description": "text", "ErrorReport.FailureTime": "timestamp",

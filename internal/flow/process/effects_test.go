@@ -244,8 +244,79 @@ func TestRequestsAreAnsweredAndPortsAskedByTokens(t *testing.T) {
 	if m.sent[1].ID != 2 || m.sent[1].Promoted["CorrelationToken"] != "client" {
 		t.Errorf("answered is %+v", m.sent[1])
 	}
-	m, i = begun(t, "\n- send: {message: order, answers: order}\n")
+	_, i = begun(t, "\n- send: {message: order, answers: order}\n")
 	if i.step.Status != process.Suspended || i.step.Fault.Code != "correlation" {
 		t.Errorf("an order is taken for a request: %+v", i.step)
 	}
+}
+
+// Scopes are taken back once, the last one first, inner ones by the one around them; those of a loop each.
+func TestCompensationGoesBackwardsAndOnce(t *testing.T) {
+	t.Parallel()
+	const note = "{construct: {message: line, template: "
+	m, i := begun(t, `
+- scope:
+    do:
+      - for_each:
+          item: one
+          in: "['a', 'b']"
+          do:
+            - scope:
+                do: [{set: {name: one}}]
+                compensate: [`+note+`"<R>undo {{one}}</R>"}}, {send: line}]
+              name: each
+      - scope:
+          do:
+            - scope: {do: [{set: {name: name}}], compensate: [`+note+`"<R>first</R>"}}, {send: line}]}
+            - scope: {do: [{set: {name: name}}], compensate: [`+note+`"<R>second</R>"}}, {send: line}]}
+      - throw: x
+    catch:
+      - code: x
+        do: [{compensate: each}, {compensate: each}, {compensate: all}, {compensate: all}]
+- scope:
+    do:
+      - scope:
+          do:
+            - scope: {do: [{set: {name: name}}], compensate: [`+note+`"<R>third</R>"}}, {send: line}]}
+            - throw: yy
+          catch: [{do: [{throw: z}]}]
+    catch: [{do: []}]
+`)
+	want(t, m, "<R>undo b</R>", "<R>undo a</R>", "<R>second</R>", "<R>first</R>", "<R>third</R>")
+	if i.step.Status != process.Finished {
+		t.Errorf("%+v", i.step.Fault)
+	}
+}
+
+// A receive in a loop can be reached until the loop has ended, and an aggregate ends at its number.
+func TestLoopsKeepTheirWaitsAndAggregatesTheirNumber(t *testing.T) {
+	t.Parallel()
+	m, i := begun(t, `
+- while:
+    when: count < 3
+    do:
+      - receive: {message: answer, follow: [number]}
+      - set: {count: count + 1}
+      - delay: 1 minute
+- receive: {message: line, follow: [number]}
+- aggregate: {receive: {message: line, follow: [number]}, into: found, until: {count: 2}}
+- construct: {message: ask, template: "<R>{{found}}</R>"}
+- send: ask
+`)
+	m.publish(answer("1"))
+	m.settleAll()
+	if len(i.step.Waits) != 3 || i.step.Waits[0].IsOpen || !strings.HasPrefix(i.step.Waits[0].Receive, "body/1/while") {
+		t.Fatalf("waits are %+v", i.step.Waits)
+	}
+	for range 2 {
+		m.fire(i, i.step.Timers[0])
+		m.publish(answer("1"))
+		m.settleAll()
+	}
+	m.fire(i, i.step.Timers[0])
+	for _, body := range []string{"<x><PoNumber>1</PoNumber></x>", "<y><PoNumber>1</PoNumber></y>", "<z><PoNumber>1</PoNumber></z>"} {
+		m.publish(body)
+		m.settleAll()
+	}
+	want(t, m, "<R><y><PoNumber>1</PoNumber></y><z><PoNumber>1</PoNumber></z></R>")
 }

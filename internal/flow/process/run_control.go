@@ -209,15 +209,6 @@ func (*listen) advance(r *run, n *node) (outcome, *Fault) {
 	return waits, nil
 }
 
-func (*listen) areWaiting(s *shape, n *node) bool {
-	for i, kid := range n.Kids {
-		if kid == nil || kid.Shape != s.children[i].id || kid.Step != 0 || len(kid.Kids) != 1 {
-			return false
-		}
-	}
-	return true
-}
-
 // fires reports whether the event is the time of a timer, and takes it.
 func (r *run) fires(id string) bool {
 	if r.event.Kind != TimerFired || r.isTaken || id == "" || r.event.Timer != id {

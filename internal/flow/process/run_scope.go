@@ -13,7 +13,7 @@ const (
 	isTakingBack = 3 // what it did, before its fault goes on
 )
 
-func (a *scope) isState(n *node) bool {
+func (a *scope) isState(_ *shape, n *node) bool {
 	if n.Step > isTakingBack || len(n.Kids) > 1 || n.Step == 0 && len(n.Kids) > 0 || n.Step > inBody && n.Fault == nil {
 		return false
 	}

@@ -33,13 +33,16 @@ type generator struct {
 
 func (g *generator) ops(depth int, inHandler, inAtomic bool) []op {
 	var all []op
-	for range rapid.IntRange(1, 3).Draw(g.r, "shapes") {
-		kinds := []string{"send", "send", "send", "throw"}
+	for range rapid.IntRange(1, 4).Draw(g.r, "shapes") {
+		kinds := []string{"send", "send", "throw"}
+		if inHandler && len(all) == 0 {
+			kinds = []string{"send"} // a handler does something before it fails
+		}
 		if !inAtomic {
 			kinds = append(kinds, "wait")
 		}
 		if depth > 0 && !inAtomic {
-			kinds = append(kinds, "scope", "scope", "scope", "scope")
+			kinds = append(kinds, "scope", "scope", "scope", "scope", "scope", "scope")
 		}
 		if inHandler && !inAtomic {
 			kinds = append(kinds, "all", "all")
@@ -72,7 +75,7 @@ func (g *generator) scope(depth int, inHandler bool) op {
 			}
 		}
 	}
-	if rapid.Bool().Draw(g.r, "compensates") {
+	if rapid.IntRange(0, 3).Draw(g.r, "compensates") > 0 {
 		o.undo = g.ops(0, true, false)
 	}
 	return o
@@ -163,7 +166,7 @@ func (m *model) takeBack(source *[]*ended, caught []string) string {
 	*source = nil
 	for _, e := range slices.Backward(all) {
 		inner := e.inner
-		fault := ""
+		var fault string
 		if e.undo != nil {
 			fault = m.run(e.undo, &[]*ended{}, &inner, caught)
 		} else {

@@ -1,5 +1,7 @@
 package process
 
+import "slices"
+
 // outcome is how far a shape has come.
 type outcome uint8
 
@@ -59,56 +61,67 @@ func (s *shape) receives(yield func(*shape) bool) bool {
 	return true
 }
 
+// stateful is an action whose nodes have another form than one child at most.
+type stateful interface {
+	isState(s *shape, n *node) bool
+}
+
 // isState reports whether a node can be one of the shape.
 func (s *shape) isState(n *node) bool {
-	isChild := func(kid *node, among []*shape) bool {
-		for _, child := range among {
-			if kid != nil && kid.Shape == child.id {
-				return true
-			}
-		}
-		return false
-	}
 	if n.Subject != nil { // a scope that is taken back
-		for _, kid := range n.Kids {
-			if kid == nil || kid.Subject == nil && !isChild(kid, s.children) {
-				return false
-			}
-		}
-		return len(n.Kids) <= 1
+		return len(n.Kids) == 0 || len(n.Kids) == 1 && (n.Kids[0].isOf(s.children...) || n.Kids[0] != nil && n.Kids[0].Subject != nil)
 	}
-	switch a := s.act.(type) {
-	case *sequence:
-		if len(n.Kids) > 1 || n.Step > len(s.children) || len(n.Kids) == 1 && n.Step == len(s.children) {
+	if special, is := s.act.(stateful); is {
+		return special.isState(s, n)
+	}
+	return len(n.Kids) == 0 || len(n.Kids) == 1 && n.Kids[0].isOf(s.children...)
+}
+
+// isOf reports whether a node is one of some shapes.
+func (n *node) isOf(shapes ...*shape) bool {
+	return n != nil && slices.ContainsFunc(shapes, func(s *shape) bool { return s.id == n.Shape })
+}
+
+func (*sequence) isState(s *shape, n *node) bool {
+	if len(n.Kids) == 0 {
+		return n.Step <= len(s.children)
+	}
+	return len(n.Kids) == 1 && n.Step < len(s.children) && n.Kids[0].isOf(s.children[n.Step])
+}
+
+func (*parallel) isState(s *shape, n *node) bool {
+	if n.Step == 0 {
+		return len(n.Kids) == 0
+	}
+	for i, kid := range n.Kids {
+		if len(n.Kids) != len(s.children) || kid != nil && !kid.isOf(s.children[i]) {
 			return false
 		}
-		return len(n.Kids) == 0 || isChild(n.Kids[0], s.children[n.Step:n.Step+1])
-	case *parallel:
-		if n.Step == 0 {
-			return len(n.Kids) == 0
-		}
-		for i, kid := range n.Kids {
-			if len(n.Kids) != len(s.children) || kid != nil && kid.Shape != s.children[i].id {
-				return false
-			}
-		}
-		return n.Step == 1
-	case *forEach:
-		for _, kid := range n.Kids {
-			if !isChild(kid, s.children) {
-				return false
-			}
-		}
-		return n.Step <= len(n.List)+1 && len(n.Kids) <= a.parallel
-	case *listen:
-		if n.Step == 0 {
-			return len(n.Kids) == 0 || len(n.Kids) == len(s.children) && a.areWaiting(s, n)
-		}
-		return n.Step <= len(s.children) && len(n.Kids) == 1 && isChild(n.Kids[0], s.children[n.Step-1:n.Step])
-	case *scope:
-		return a.isState(n)
-	case *compensate:
-		return len(n.Kids) <= 1 && (len(n.Kids) == 0 || n.Kids[0] != nil && n.Kids[0].Subject != nil)
 	}
-	return len(n.Kids) <= 1 && (len(n.Kids) == 0 || isChild(n.Kids[0], s.children))
+	return n.Step == 1
+}
+
+func (a *forEach) isState(s *shape, n *node) bool {
+	for _, kid := range n.Kids {
+		if !kid.isOf(s.children...) {
+			return false
+		}
+	}
+	return n.Step <= len(n.List)+1 && len(n.Kids) <= a.parallel
+}
+
+func (*listen) isState(s *shape, n *node) bool {
+	if n.Step > 0 {
+		return n.Step <= len(s.children) && len(n.Kids) == 1 && n.Kids[0].isOf(s.children[n.Step-1])
+	}
+	for i, kid := range n.Kids {
+		if len(n.Kids) != len(s.children) || !kid.isOf(s.children[i]) || kid.Step != 0 || len(kid.Kids) != 1 {
+			return false
+		}
+	}
+	return true
+}
+
+func (*compensate) isState(_ *shape, n *node) bool {
+	return len(n.Kids) == 0 || len(n.Kids) == 1 && n.Kids[0] != nil && n.Kids[0].Subject != nil
 }

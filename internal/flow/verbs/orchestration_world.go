@@ -72,11 +72,11 @@ func (w *fileWorld) read(ctx context.Context, name, port string) (*process.Messa
 	return &m, nil
 }
 
-func (w *fileWorld) bodyOf(m process.Message) ([]byte, error) {
+func (w *fileWorld) bodyOf(m process.Message) []byte {
 	if m.ID == 0 {
-		return m.Body, nil
+		return m.Body
 	}
-	return w.bodies[m.ID], nil
+	return w.bodies[m.ID]
 }
 
 // Open implements [process.World], as all that follow.

@@ -249,10 +249,7 @@ func (t *trialOfProcess) take(ctx context.Context, what string, event process.Ev
 
 func (t *trialOfProcess) publish(text io.Writer, all []process.Publication) error {
 	for _, p := range all {
-		body, err := t.world.bodyOf(p.Message)
-		if err != nil {
-			return err
-		}
+		body := t.world.bodyOf(p.Message)
 		t.sent++
 		to := "by content"
 		if p.SendPort != "" {
@@ -261,6 +258,7 @@ func (t *trialOfProcess) publish(text io.Writer, all []process.Publication) erro
 		shown := verb.OneLine(string(body), verb.BodyWidth)
 		if t.out != "" {
 			name := fmt.Sprintf("%d%s", t.sent, extensionOf(p.Content))
+			var err error
 			if shown, err = (folder{t.out, true}).write(name, body); err != nil {
 				return err
 			}
