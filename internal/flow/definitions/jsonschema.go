@@ -125,9 +125,10 @@ var sharedSchemas = object{
 			"convoy": object{"type": []string{"array", "null"}, "items": object{"type": "string"}},
 		}},
 	},
+	"shape": shapeSchema(),
 	"shapes": object{
 		"description": "What an orchestration does, one shape after the other: each is an object of its kind, and may have a name.",
-		"type":        "array", "items": object{"type": "object", "minProperties": 1, "maxProperties": 2},
+		"type":        "array", "items": object{"$ref": "#/$defs/shape"},
 	},
 	"secrets": object{
 		"description": "Where the host finds secrets; never the secrets themselves.", "type": "object",
