@@ -37,7 +37,7 @@ func Uninstall(ctx context.Context, conn *pgx.Conn, force bool) error {
 	}
 	switch {
 	case isDeadlock(err):
-		return fmt.Errorf("uninstall: daemons work in the schema: stop them, with parley serve, mail serve and flow serve, and try again: %w", err)
+		return fmt.Errorf("uninstall: daemons work in the schema: stop parley serve, mail serve and flow serve, and try again: %w", err)
 	case err != nil:
 		return fmt.Errorf("uninstall: %w", err)
 	}

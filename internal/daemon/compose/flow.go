@@ -10,7 +10,6 @@ import (
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/backoff"
 	"github.com/parley-broker/parley/internal/flow/host"
-	flowmetrics "github.com/parley-broker/parley/internal/flow/metrics"
 	"github.com/parley-broker/parley/internal/pgdb"
 	"github.com/parley-broker/parley/internal/telemetry"
 	"github.com/parley-broker/parley/schema"
@@ -69,7 +68,7 @@ func (f *flowPart) Prepare(ctx context.Context) error {
 	} else if err != nil {
 		return err
 	}
-	source := telemetry.Source{Collector: flowmetrics.New(connecting.ConnConfig.Database, f.server.Counters)}
+	source := telemetry.Source{Collector: telemetry.NewCollector("parley_flow", "host", connecting.ConnConfig.Database, f.server.Counters)}
 	if !f.daemon.Broker && !f.daemon.ServesMail { // which ask the same database
 		source.Ready = f.ready
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/backoff"
 	"github.com/parley-broker/parley/internal/mail/groupcommit"
-	mailmetrics "github.com/parley-broker/parley/internal/mail/metrics"
 	"github.com/parley-broker/parley/internal/mail/server"
 	"github.com/parley-broker/parley/internal/pgdb"
 	"github.com/parley-broker/parley/internal/telemetry"
@@ -91,7 +90,7 @@ func (m *mailPart) Prepare(ctx context.Context) error {
 	} else if err != nil {
 		return err
 	}
-	source := telemetry.Source{Collector: mailmetrics.New(connecting.ConnConfig.Database, m.server.Counters)}
+	source := telemetry.Source{Collector: telemetry.NewCollector("parley_mail", "name", connecting.ConnConfig.Database, m.server.Counters)}
 	if !m.daemon.Broker { // which asks the same database
 		source.Ready = m.ready
 	}

@@ -23,16 +23,9 @@ func (f *figures) total(object, counter string, value int64) {
 }
 
 func (f *figures) histogram(object, counter string, l *latencies) {
-	buckets, count := make(map[float64]uint64, len(latencyBounds)), uint64(0)
-	for i := range l.counts {
-		count += uint64(l.counts[i].Load())
-		if i < len(latencyBounds) {
-			buckets[latencyBounds[i]] = count
-		}
-	}
+	histogram, count := l.Read()
 	f.list = append(f.list, flowstore.Counter{
-		Object: object, Instance: f.host, Counter: counter, Value: float64(count), IsTotal: true,
-		Histogram: &flowstore.Histogram{Buckets: buckets, Sum: float64(l.nanoseconds.Load()) / 1e9},
+		Object: object, Instance: f.host, Counter: counter, Value: float64(count), IsTotal: true, Histogram: histogram,
 	})
 }
 

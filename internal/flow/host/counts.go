@@ -5,27 +5,19 @@ import (
 	"time"
 
 	"github.com/parley-broker/parley/internal/flow/adapter"
+	"github.com/parley-broker/parley/internal/telemetry/counters"
 )
 
 // latencyBounds are the bounds of a histogram of latencies, in seconds.
-var latencyBounds = [...]float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 3600}
+type latencyBounds struct{}
 
-// latencies counts how long something took, by bounds.
-type latencies struct {
-	counts      [len(latencyBounds) + 1]atomic.Int64
-	nanoseconds atomic.Int64
-}
+// Bounds implements [counters.Bounds].
+func (latencyBounds) Bounds() []float64 { return boundsOfLatencies }
 
-// observe counts a latency. The clock of another machine may be ahead: no latency is less than nothing.
-func (l *latencies) observe(took time.Duration) {
-	took = max(took, 0)
-	at := 0
-	for at < len(latencyBounds) && took.Seconds() > latencyBounds[at] {
-		at++
-	}
-	l.counts[at].Add(1)
-	l.nanoseconds.Add(int64(took))
-}
+var boundsOfLatencies = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 3600}
+
+// latencies counts how long something took.
+type latencies = counters.Latencies[latencyBounds]
 
 // counts are those of a host on this node since it began.
 type counts struct {
@@ -66,7 +58,7 @@ func (h *Host) observeCommit(took time.Duration, err error) {
 		return
 	}
 	if took > 0 {
-		h.counts.inbound.observe(took)
+		h.counts.inbound.Observe(took)
 		h.server.governing.latency.Observe(took)
 	}
 }

@@ -100,14 +100,14 @@ func (r *run) send(ctx context.Context, batch []*flowstore.Claimed) {
 	began := time.Now()
 	if in, is := r.outlet.sender.(adapter.TransactionSender); is && in.InTransaction() {
 		r.sendIn(ctx, in, sendable, messages)
-		r.host.counts.outbound.observe(time.Since(began))
+		r.host.counts.outbound.Observe(time.Since(began))
 		for _, span := range spans {
 			span.End()
 		}
 		return
 	}
 	deliveries := withMaps(r.outlet.sender.Send(ctx, messages), messages)
-	r.host.counts.outbound.observe(time.Since(began))
+	r.host.counts.outbound.Observe(time.Since(began))
 	for i, span := range spans {
 		if i < len(deliveries) {
 			endSpan(span, deliveries[i].Err)
@@ -166,7 +166,7 @@ func (r *run) observe(ctx context.Context, batch []*flowstore.Claimed, deliverie
 		}
 		succeeded++
 		r.host.counts.sentBytes.Add(batch[i].Size)
-		r.host.counts.latency.observe(time.Since(batch[i].ReceivedAt))
+		r.host.counts.latency.Observe(time.Since(batch[i].ReceivedAt))
 		if !isRecorded {
 			r.pending.Add(1)
 			sent = append(sent, completion{

@@ -38,17 +38,17 @@ func TestLatenciesCountUnderTheirBounds(t *testing.T) {
 	t.Parallel()
 	var l latencies
 	for range 50 {
-		l.observe(10 * time.Millisecond)
+		l.Observe(10 * time.Millisecond)
 	}
 	for range 45 {
-		l.observe(10*time.Millisecond + 1)
+		l.Observe(10*time.Millisecond + 1)
 	}
-	l.observe(48 * time.Hour)
-	l.observe(-time.Hour) // of a machine whose clock is ahead
+	l.Observe(48 * time.Hour)
+	l.Observe(-time.Hour) // of a machine whose clock is ahead
 	for range 3 {
-		l.observe(48*time.Hour + 1)
+		l.Observe(48*time.Hour + 1)
 	}
-	histogram, count := l.read()
+	histogram, count := l.Read()
 	for bound, want := range map[float64]uint64{0.01: 51, 0.025: 96, 24 * 3600: 96, 48 * 3600: 97} {
 		if got := histogram.Buckets[bound]; got != want {
 			t.Errorf("%d are within %g seconds, want %d", got, bound, want)
@@ -62,7 +62,7 @@ func TestLatenciesCountUnderTheirBounds(t *testing.T) {
 			t.Errorf("%g of all are within %g seconds, want %g", share, got, want)
 		}
 	}
-	if empty, none := new(latencies).read(); percentile(empty, none, 0.5) != 0 {
+	if empty, none := new(latencies).Read(); percentile(empty, none, 0.5) != 0 {
 		t.Error("of nothing there is a percentile")
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"testing/fstest"
 
 	"github.com/parley-broker/parley/internal/mail/mailtest"
-	"github.com/parley-broker/parley/internal/mail/metrics"
 	"github.com/parley-broker/parley/internal/telemetry"
 )
 
@@ -33,7 +32,7 @@ var machine = fstest.MapFS{
 func (g *governed) scrape() map[string]float64 {
 	g.Helper()
 	registry := telemetry.NewRegistry()
-	if err := registry.Register(telemetry.Source{Collector: metrics.New("shop", g.server.Counters)}); err != nil {
+	if err := registry.Register(telemetry.Source{Collector: telemetry.NewCollector("parley_mail", "name", "shop", g.server.Counters)}); err != nil {
 		g.Fatal(err)
 	}
 	w := httptest.NewRecorder()

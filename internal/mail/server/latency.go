@@ -1,57 +1,33 @@
 package server
 
 import (
-	"sync/atomic"
-	"time"
-
 	mailstore "github.com/parley-broker/parley/internal/store/mail"
+	"github.com/parley-broker/parley/internal/telemetry/counters"
 )
 
 // latencyBounds are the bounds of a histogram of latencies, in seconds: from what a person does not notice to the life of a message.
-var latencyBounds = [...]float64{
-	0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 4 * 3600, 24 * 3600, 48 * 3600,
-}
+type latencyBounds struct{}
 
-// latencies counts how long something took, by bounds.
-type latencies struct {
-	counts      [len(latencyBounds) + 1]atomic.Int64
-	nanoseconds atomic.Int64
-}
+// Bounds implements [counters.Bounds].
+func (latencyBounds) Bounds() []float64 { return boundsOfLatencies }
 
-// observe counts a latency. The clock of another machine may be ahead: no latency is less than nothing.
-func (l *latencies) observe(took time.Duration) {
-	took = max(took, 0)
-	at := 0
-	for at < len(latencyBounds) && took.Seconds() > latencyBounds[at] {
-		at++
-	}
-	l.counts[at].Add(1)
-	l.nanoseconds.Add(int64(took))
-}
+var boundsOfLatencies = []float64{0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 4 * 3600, 24 * 3600, 48 * 3600}
 
-// read gives the histogram, with the count of all.
-func (l *latencies) read() (histogram *mailstore.Histogram, count uint64) {
-	histogram = &mailstore.Histogram{Buckets: make(map[float64]uint64, len(latencyBounds)), Sum: float64(l.nanoseconds.Load()) / 1e9}
-	for i := range l.counts {
-		count += uint64(l.counts[i].Load())
-		if i < len(latencyBounds) {
-			histogram.Buckets[latencyBounds[i]] = count
-		}
-	}
-	return histogram, count
-}
+// latencies counts how long something took.
+type latencies = counters.Latencies[latencyBounds]
 
 // percentile is the bound that a share of all latencies did not exceed, the last one where they did; 0 where there are none.
-func percentile(histogram *mailstore.Histogram, count uint64, share float64) float64 {
+func percentile(histogram *counters.Histogram, count uint64, share float64) float64 {
 	if count == 0 {
 		return 0
 	}
-	for _, bound := range latencyBounds {
+	bounds := latencyBounds{}.Bounds()
+	for _, bound := range bounds {
 		if float64(histogram.Buckets[bound]) >= share*float64(count) {
 			return bound
 		}
 	}
-	return latencyBounds[len(latencyBounds)-1]
+	return bounds[len(bounds)-1]
 }
 
 // countLatency is how long messages took from their receipt, or their submission, to a next hop that took them.
@@ -61,7 +37,7 @@ func (s *Server) countLatency(f *figures) {
 		name string
 		took *latencies
 	}{{"remote", &s.tally.remote.latency}, {"mailbox", &s.tally.mailbox.latency}, {"service", &s.tally.serviceLatency}} {
-		histogram, count := of.took.read()
+		histogram, count := of.took.Read()
 		*f = append(*f, mailstore.Counter{
 			Object: object, Counter: "End To End Seconds", Instance: of.name, Value: float64(count), IsTotal: true, Histogram: histogram,
 		})

@@ -82,7 +82,7 @@ func (s *Server) deliverItems(ctx context.Context, leases, items []int64, parsed
 		}
 		s.tally.toServices.Add(int64(len(d.Ages)))
 		for _, age := range d.Ages {
-			s.tally.serviceLatency.observe(age)
+			s.tally.serviceLatency.Observe(age)
 		}
 		delivered += len(d.Ages)
 		if !d.HasMore {

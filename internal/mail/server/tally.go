@@ -84,7 +84,7 @@ func (w countingWay) Send(ctx context.Context, message send.Message) []send.Resu
 	for _, result := range results {
 		w.carried.byClass[result.Class].Add(1)
 		if result.Class == send.Delivered {
-			w.carried.latency.observe(time.Since(message.Received))
+			w.carried.latency.Observe(time.Since(message.Received))
 			isTaken = true
 		}
 		if result.Duplicate {

@@ -6,25 +6,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley/internal/pgdb"
+	"github.com/parley-broker/parley/internal/telemetry/counters"
 )
 
 // Counter is a count of the engine.
-type Counter struct {
-	Object   string  `json:"object"`
-	Instance string  `json:"instance"`
-	Counter  string  `json:"counter"`
-	Value    float64 `json:"value"`
-	// IsTotal is whether it only grows, as long as the node runs.
-	IsTotal bool `json:"is_total,omitempty"`
-	// Histogram has how values are spread, of which Value is then the count.
-	Histogram *Histogram `json:"-"`
-}
-
-// Histogram is how many values were at most each of some bounds, and their sum.
-type Histogram struct {
-	Buckets map[float64]uint64
-	Sum     float64
-}
+type Counter = counters.Counter
 
 // BoxCounters gives the counts that the message box itself has; a role that may not see them gets none.
 func BoxCounters(ctx context.Context, db pgdb.DB) ([]Counter, error) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/parley-broker/parley/internal/pgdb"
 	governorstore "github.com/parley-broker/parley/internal/store/governor"
+	"github.com/parley-broker/parley/internal/telemetry/counters"
 )
 
 // Pressure is where mail keeps the policy of its governor and the history.
@@ -91,23 +92,8 @@ type Problem struct {
 	Cure string `json:"cure,omitempty"`
 }
 
-// Counter is a count of a daemon since it began.
-type Counter struct {
-	Object   string  `json:"object"`
-	Counter  string  `json:"counter"`
-	Instance string  `json:"instance"`
-	Value    float64 `json:"value"`
-	// IsTotal is whether it only grows, as long as the daemon runs.
-	IsTotal bool `json:"is_total,omitempty"`
-	// Histogram has how values are spread, of which Value is then the count; it is not reported to the database.
-	Histogram *Histogram `db:"-" json:"-"`
-}
-
-// Histogram is how many values were at most each of some bounds, and their sum.
-type Histogram struct {
-	Buckets map[float64]uint64
-	Sum     float64
-}
+// Counter is a count of mail.
+type Counter = counters.Counter
 
 // Counters reads what the database itself knows: queues.
 func Counters(ctx context.Context, db pgdb.DB) ([]Counter, error) {

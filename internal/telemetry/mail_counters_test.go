@@ -1,4 +1,4 @@
-package metrics_test
+package telemetry_test
 
 import (
 	"context"
@@ -8,16 +8,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-broker/parley/internal/mail/metrics"
-	mailstore "github.com/parley-broker/parley/internal/store/mail"
 	"github.com/parley-broker/parley/internal/telemetry"
+	"github.com/parley-broker/parley/internal/telemetry/counters"
 )
 
-func TestCountersKeepTheirNames(t *testing.T) {
+func TestCountersOfMailKeepTheirNames(t *testing.T) {
 	t.Parallel()
 	failure := error(nil)
-	c := metrics.New("shop", func(context.Context) ([]mailstore.Counter, error) {
-		return []mailstore.Counter{
+	c := telemetry.NewCollector("parley_mail", "name", "shop", func(context.Context) ([]counters.Counter, error) {
+		return []counters.Counter{
 			{Object: "Queues", Counter: "Retry Non-Smtp Delivery Queue Length", Value: 3},
 			{Object: "Queues", Counter: "Items Queued For Delivery/sec", Value: 0.5},
 			{Object: "SMTP Receive", Counter: "Connections Total", Value: 7, IsTotal: true},

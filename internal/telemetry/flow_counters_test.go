@@ -1,4 +1,4 @@
-package metrics_test
+package telemetry_test
 
 import (
 	"context"
@@ -8,20 +8,19 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-broker/parley/internal/flow/metrics"
-	flowstore "github.com/parley-broker/parley/internal/store/flow"
 	"github.com/parley-broker/parley/internal/telemetry"
+	"github.com/parley-broker/parley/internal/telemetry/counters"
 )
 
-func TestCountersKeepTheirNames(t *testing.T) {
+func TestCountersOfIntegrationKeepTheirNames(t *testing.T) {
 	t.Parallel()
-	c := metrics.New("shop", func(context.Context) ([]flowstore.Counter, error) {
-		return []flowstore.Counter{
+	c := telemetry.NewCollector("parley_flow", "host", "shop", func(context.Context) ([]counters.Counter, error) {
+		return []counters.Counter{
 			{Object: "Messaging", Counter: "Documents received", Instance: "Receive", Value: 7, IsTotal: true},
 			{Object: "Message Agent", Counter: "Message publishing throttling state", Instance: "Receive", Value: 6},
 			{
 				Object: "Messaging Latency", Counter: "Inbound Latency seconds", Instance: "Receive", Value: 2, IsTotal: true,
-				Histogram: &flowstore.Histogram{Buckets: map[float64]uint64{0.1: 1, 1: 2}, Sum: 0.5},
+				Histogram: &counters.Histogram{Buckets: map[float64]uint64{0.1: 1, 1: 2}, Sum: 0.5},
 			},
 		}, errors.New("away")
 	})

@@ -1,3 +1,0 @@
-// Package metrics reports the counters of mail to Prometheus: each under its own name in lower case, with the name that operators know it
-// by as its help text.
-package metrics
