@@ -210,7 +210,7 @@ func (b *bbw) generate(ctx context.Context, listen string, rate int, span time.D
 func (b *bbw) arrive(body []byte) {
 	if b.BackEndTime > 0 {
 		begun := time.Now()
-		time.Sleep(b.BackEndTime)
+		<-time.After(b.BackEndTime) // its work
 		b.busy.Add(int64(time.Since(begun)))
 	}
 	number, err := numberOf(body)

@@ -76,7 +76,8 @@ func (u *usage) add(before, after ticks) {
 	for name, a := range after.disks {
 		b, sum := before.disks[name], u.disks[name]
 		u.disks[name] = diskTicks{
-			sum.reads + a.reads - b.reads, sum.readMS + a.readMS - b.readMS, sum.writes + a.writes - b.writes, sum.writeMS + a.writeMS - b.writeMS,
+			sum.reads + a.reads - b.reads, sum.readMS + a.readMS - b.readMS, sum.writes + a.writes - b.writes,
+			sum.writeMS + a.writeMS - b.writeMS,
 			sum.busyMS + a.busyMS - b.busyMS,
 		}
 	}
@@ -95,7 +96,8 @@ func (u *usage) system(isLocal bool) System {
 			continue
 		}
 		s.Disks = append(s.Disks, Disk{
-			Name: name, Busy: min(1, d.busyMS/1000/max(u.seconds, 1e-3)), ReadMS: d.readMS / max(1, d.reads), WriteMS: d.writeMS / max(1, d.writes),
+			Name: name, Busy: min(1, d.busyMS/1000/max(u.seconds, 1e-3)), ReadMS: d.readMS / max(1, d.reads),
+			WriteMS: d.writeMS / max(1, d.writes),
 		})
 	}
 	s.FreeBytes = availableMemory()

@@ -147,8 +147,9 @@ func bbwSections(r bench.BBWReport) []report.Section {
 			processed.Points = append(processed.Points, report.Point{X: s.Seconds, Y: s.Processed})
 		}
 		sections = append(sections, report.Section{Title: "Received and processed, by the counters of the database", Lines: &report.LineChart{
-			ID: "documents", Title: "Documents a second", Description: "What was received and what was processed, by the counters of the database.",
-			Unit: "messages/s", XUnit: "seconds", Series: []report.Series{received, processed},
+			ID: "documents", Title: "Documents a second",
+			Description: "What was received and what was processed, by the counters of the database.",
+			Unit:        "messages/s", XUnit: "seconds", Series: []report.Series{received, processed},
 		}})
 	}
 	return sections

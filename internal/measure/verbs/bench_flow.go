@@ -70,7 +70,8 @@ func (a *measuring) runFlow(cmd *cobra.Command, config *bench.FlowConfig) error 
 		},
 		hint: func(outcome) {
 			if len(a.peers.Hops) == 0 && len(config.Systems) == 0 {
-				fmt.Fprintln(a.Stderr, "No peer was measured. In a clone of the repository this measures Spring Integration, Camel and Benthos, too: "+
+				fmt.Fprintln(a.Stderr, "No peer was measured. "+
+					"In a clone of the repository this measures Spring Integration, Camel and Benthos, too: "+
 					"go -C bench/peers run . bench flow")
 			}
 		},
