@@ -2,8 +2,10 @@
 package adapters
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/parley-broker/parley/internal/flow/adapter"
 	"github.com/parley-broker/parley/internal/flow/adapter/dynamic"
@@ -19,9 +21,42 @@ import (
 // Registry has adapters by their names.
 type Registry struct{ kinds []adapter.Kind }
 
-// All gives every adapter that is built in.
+// builtIn are the adapters of Parley.
+var builtIn = []adapter.Kind{file.Kind, mail.Kind, postgresql.Kind, service.Kind, sftp.Kind, tcp.Kind, web.Kind}
+
+// registered are those of the program in which this runs. They are set once, before anything asks for them.
+var registered atomic.Pointer[[]adapter.Kind]
+
+// All gives every adapter that is built in, and those that were registered.
 func All() Registry {
-	return New(file.Kind, mail.Kind, postgresql.Kind, service.Kind, sftp.Kind, tcp.Kind, web.Kind)
+	if more := registered.Load(); more != nil {
+		return New(slices.Concat(builtIn, *more)...)
+	}
+	return New(builtIn...)
+}
+
+// Register adds adapters to those that [All] gives from now on.
+func Register(kinds ...adapter.Kind) error {
+	if _, err := With(kinds...); err != nil {
+		return err
+	}
+	registered.Store(&kinds)
+	return nil
+}
+
+// With gives every adapter that is built in, and some more. Each has a name of its own, and moves messages in some direction.
+func With(kinds ...adapter.Kind) (Registry, error) {
+	names := New(builtIn...).Names()
+	for _, kind := range kinds {
+		switch {
+		case kind.Name == "" || kind.NewReceiver == nil && kind.NewSender == nil:
+			return Registry{}, fmt.Errorf("an adapter %q has no name, or neither receives nor sends", kind.Name)
+		case slices.Contains(names, kind.Name):
+			return Registry{}, fmt.Errorf("there are two adapters %q; give yours another name", kind.Name)
+		}
+		names = append(names, kind.Name)
+	}
+	return New(slices.Concat(builtIn, kinds)...), nil
 }
 
 // New makes a registry of some adapters, and of the one by which messages choose among them.

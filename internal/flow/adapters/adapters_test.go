@@ -1,9 +1,12 @@
 package adapters_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
+	"github.com/parley-broker/parley/flow/adaptertest"
+	"github.com/parley-broker/parley/internal/flow/adapter"
 	"github.com/parley-broker/parley/internal/flow/adapters"
 )
 
@@ -68,6 +71,32 @@ func TestLocationsOfAHostListenApart(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%s and %s: %q, want %q", c.first, c.second, got, c.want)
+		}
+	}
+}
+
+func TestEachAdapterKeepsTheRulesOfDefinitions(t *testing.T) {
+	t.Parallel()
+	for _, kind := range adapters.All().Kinds() {
+		adaptertest.CheckKind(t, kind)
+	}
+}
+
+func TestAProgramAddsAdaptersOfItsOwn(t *testing.T) {
+	t.Parallel()
+	nothing := func(adapter.Endpoint) (adapter.Sender, error) { return nil, errors.New("it sends nothing") }
+	known, err := adapters.With(adapter.Kind{Name: "PIGEON", NewSender: nothing})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"PIGEON", "FILE", "Dynamic"} {
+		if _, isKnown := known.Find(name); !isKnown {
+			t.Errorf("there is no adapter %s", name)
+		}
+	}
+	for _, kind := range []adapter.Kind{{Name: "FILE", NewSender: nothing}, {Name: "Dynamic", NewSender: nothing}, {Name: "IDLE"}, {NewSender: nothing}} {
+		if _, err := adapters.With(kind); err == nil {
+			t.Errorf("an adapter %q is taken", kind.Name)
 		}
 	}
 }

@@ -1,4 +1,5 @@
-// Package adaptertest is the kit of the tests of adapters: an intake with a ledger, and the page of adapters held against the code.
+// Package adaptertest holds the rules that an adapter of the integration engine keeps, as tests: an adapter of a team passes them as those
+// of Parley do. [CheckKind] is about definitions, [CheckReceiver] about locations, [CheckSender] about ports; [Intake] is a host of tests.
 package adaptertest
 
 import (
@@ -11,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/parley-broker/parley/internal/flow/adapter"
+	"github.com/parley-broker/parley/flow/adapter"
 )
 
 // Intake is a host of tests: what it takes is in a list, and in a ledger that outlives receivers.
@@ -39,6 +40,13 @@ type row struct {
 	message   int64
 	entry     json.RawMessage
 	isRemoved bool
+}
+
+// setRefuse sets Refuse while receivers run.
+func (i *Intake) setRefuse(refuse func(inputs []adapter.Input) error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.Refuse = refuse
 }
 
 // Bodies gives the bodies that were taken, in their order.
@@ -132,8 +140,11 @@ func (i *Intake) Removed(_ context.Context, keys []string) error {
 
 // Take takes all inputs, or none where one cannot be read.
 func (i *Intake) Take(ctx context.Context, inputs []adapter.Input) ([]adapter.Result, error) {
-	if i.Refuse != nil {
-		if err := i.Refuse(inputs); err != nil {
+	i.mu.Lock()
+	refuse := i.Refuse
+	i.mu.Unlock()
+	if refuse != nil {
+		if err := refuse(inputs); err != nil {
 			return nil, err
 		}
 	}
