@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -341,6 +342,9 @@ func (r *remote) files(t *testing.T, under string) []string {
 			continue
 		}
 		body, err := os.ReadFile(filepath.Join(r.folder, under, entry.Name()))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it was taken meanwhile
+		}
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,9 +1,13 @@
 package sftp
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -133,6 +137,45 @@ func TestAFileOfAServerIsRemovedAfterACrash(t *testing.T) {
 		want(t, "left", r.files(t, "."), []string{})
 		if entries, _ := in.Taken(t.Context()); len(entries) > 0 {
 			t.Errorf("%d entries of the ledger wait for their removal", len(entries))
+		}
+	})
+}
+
+// Several nodes look into one folder at once, and move its files: each is taken once.
+func TestSeveralNodesTakeEachFileOfAServerOnce(t *testing.T) {
+	each(t, func(t *testing.T, r *remote) {
+		var in adaptertest.Intake
+		done := filepath.Join(r.folder, "done")
+		if err := errors.Join(os.Mkdir(done, 0o777), os.Chmod(done, 0o777)); err != nil {
+			t.Fatal(err)
+		}
+		const count = 40
+		ctx, stop := context.WithCancel(t.Context())
+		var nodes sync.WaitGroup
+		for range 3 {
+			l := r.receiver(t, `{"ready": "renamed", "move_to": "done", "batch_count": 3}`)
+			nodes.Go(func() {
+				for ctx.Err() == nil {
+					l.Settled = time.Time{}
+					clear(l.Pauses)
+					if _, err := l.Poll(ctx, &in); err != nil && ctx.Err() == nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		for n := range count {
+			r.put(t, fmt.Sprintf(".%d", n), fmt.Sprint(n))
+			if err := os.Rename(filepath.Join(r.folder, fmt.Sprintf(".%d", n)), filepath.Join(r.folder, fmt.Sprintf("%d.xml", n))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		parleytest.Until(t, "all are taken and moved", func() bool { return len(r.files(t, "done")) == count && len(r.files(t, ".")) == 0 })
+		stop()
+		nodes.Wait()
+		if taken := len(in.Bodies()); taken != count {
+			t.Errorf("of %d files %d were taken", count, taken)
 		}
 	})
 }
