@@ -33,7 +33,7 @@ func (f *suspendedFilter) add(env environment, cmd *cobra.Command) {
 		{"location", "location", "that came by this receive location"},
 		{"send-port", "send_port", "that this send port could not send"},
 		{"host", "host", "of this host"},
-		{"stage", "stage", "that failed at RECEIVE, ROUTE or SEND"},
+		{"stage", "stage", "that failed at RECEIVE, ROUTE, SEND or PROCESS"},
 		{"code", "code", "with this failure code"},
 		{"error", "error", "whose error contains this text"},
 		{"message-type", "message_type", "of this type"},
