@@ -276,8 +276,6 @@ func requireRefused(t *testing.T, err error, number int) {
 	}
 }
 
-func hexOf(b []byte) string { return hex.EncodeToString(b) }
-
 func requireCode(t *testing.T, err error, code string) {
 	t.Helper()
 	var refusal *pgconn.PgError

@@ -12,7 +12,8 @@ var notInIdentifier = regexp.MustCompile(`[^A-Za-z0-9_]`)
 // celWords are names that expressions have for themselves.
 var celWords = []string{
 	"now", "new_id", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop",
-	"package", "namespace", "return", "var", "void", "while", "all", "exists", "map", "filter", "has", "size", "string", "int", "double", "bool",
+	"package", "namespace", "return", "var", "void", "while", "all", "exists", "map", "filter", "has", "size", "string", "int", "double",
+	"bool",
 	"duration", "timestamp",
 	"list", "type", "dyn", "bytes", "uint", "true", "false", "null",
 }

@@ -176,7 +176,8 @@ var conversions = map[string][2]string{
 	"System.Convert.ToInt32": {"int", "integer"}, "System.Convert.ToInt64": {"int", "integer"}, "System.Int32.Parse": {"int", "integer"},
 	"System.Convert.ToString": {"string", "text"}, "System.Convert.ToDouble": {"double", "number"},
 	"System.Convert.ToDecimal": {"double", "number"},
-	"System.Double.Parse":      {"double", "number"}, "System.Convert.ToBoolean": {"bool", "boolean"}, "System.Boolean.Parse": {"bool", "boolean"},
+	"System.Double.Parse":      {"double", "number"}, "System.Convert.ToBoolean": {"bool", "boolean"},
+	"System.Boolean.Parse": {"bool", "boolean"},
 }
 
 func (r *expressionReader) named(w lexeme) (expressed, error) {

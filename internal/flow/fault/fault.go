@@ -36,11 +36,12 @@ func (f *Fault) Error() string {
 	if f.File != "" {
 		b.WriteString(f.File + ": ")
 	}
-	if f.Place.Line > 0 && f.Place.Column == 0 {
+	switch {
+	case f.Place.Line > 0 && f.Place.Column == 0:
 		fmt.Fprintf(&b, "line %d: ", f.Place.Line)
-	} else if f.Place.Line > 0 {
+	case f.Place.Line > 0:
 		fmt.Fprintf(&b, "line %d, column %d (byte %d): ", f.Place.Line, f.Place.Column, f.Place.Byte)
-	} else if f.Place.Byte > 0 {
+	case f.Place.Byte > 0:
 		fmt.Fprintf(&b, "byte %d: ", f.Place.Byte)
 	}
 	switch {

@@ -35,7 +35,8 @@ var kills = []string{"reader", "backend", "daemon"}
 
 func chaosScenario() Scenario {
 	return Scenario{
-		Name: "chaos", Short: "what is lost, doubled or out of order when a reader, a backend and the daemon are killed, and how long it stands",
+		Name:     "chaos",
+		Short:    "what is lost, doubled or out of order when a reader, a backend and the daemon are killed, and how long it stands",
 		Variants: []Variant{{"kills", "8 senders with a conversation each, readers by activation of a daemon that is a process of its own"}},
 		measure: func(ctx context.Context, b *bench) ([]Result, error) {
 			return b.measure(ctx, []trial{b.chaosTrial()})

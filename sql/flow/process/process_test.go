@@ -56,8 +56,8 @@ func newDesk(t *testing.T, settings, convoy string) desk {
 	return d
 }
 
-// instance makes one that waits for messages of an order, and gives its number.
-func (d desk) instance(po string) (number int64) {
+// instance makes one that waits for messages of the order a, and gives its number.
+func (d desk) instance() (number int64) {
 	d.Helper()
 	return sqltest.Value[int64](d.Session, `
 		with made as (
@@ -67,8 +67,8 @@ func (d desk) instance(po string) (number int64) {
 		)
 		select m.instance_id from made as m, parley_flow._p_change_waits(array[m.instance_id], array[
 			jsonb_populate_record(null::parley_flow._p_step, jsonb_build_object('n', 1, 'status', 'WAITING', 'waits', jsonb_build_array(
-				jsonb_build_object('id', 'a', 'receive', '1', 'is_open', true, 'equal', jsonb_build_object('urn:p#Po', $1::text)))))
-		])`, po)
+				jsonb_build_object('id', 'a', 'receive', '1', 'is_open', true, 'equal', jsonb_build_object('urn:p#Po', 'a')))))
+		])`)
 }
 
 // ends makes an instance end.
@@ -101,12 +101,12 @@ func (d desk) claim() []claimed {
 func TestAMessageOfAnOpenTransactionOutlivesItsInstance(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "", "[]")
-	first := d.instance("a")
+	first := d.instance()
 	publisher := d.Connection()
 	publisher.Exec("begin")
 	publisher.PublishFlow("other", `{"urn:p#Po": "a"}`)
 	d.ends(d.Session, first)
-	second := d.instance("a") // it began after the message was published
+	second := d.instance() // it began after the message was published
 	publisher.Exec("commit")
 	got := d.claim()
 	if len(got) != 1 || got[0].Stage != "PROCESS" {
@@ -132,7 +132,7 @@ func TestTheEndOfAnInstanceDecidesAboutWhatItHasNotRead(t *testing.T) {
 	t.Parallel()
 	for policy, want := range map[string]string{"dead_letter": "process.unread", "republish": "process.unread", "hand_over": ""} {
 		d := newDesk(t, `"unread": "`+policy+`", `, "[]")
-		one := d.instance("a")
+		one := d.instance()
 		id := d.PublishFlow("begins", `{"urn:p#Po": "a"}`)
 		d.Exec(`insert into parley_flow._p_instance_event (instance_id, kind, message_id, came_by) values ($1, 'RECEIVED', $2, 'i' || $1::bigint)`, one, id)
 		d.ends(d.Session, one)
@@ -198,7 +198,7 @@ func TestAStepWithoutItsLeaseIsRefused(t *testing.T) {
 func TestVersionsLiveSideBySide(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "", "[]")
-	d.instance("a")
+	d.instance()
 	d.RefusesFlow(3, `select parley_flow.apply('{"application": {"Orders": {}}}', prune => true)`)
 	const apply = `select string_agg(action || ' ' || setting || ' ' || (old_value ->> 'version') || ' ' || (old_value ->> 'instances'), ',')
 		from parley_flow.apply(('{"orchestration": {"Waits": {"application": "Orders", "host": "Send", "body": [{"x": ' || $2 || '}], "running": "' || $1 || '"}}}')::jsonb)

@@ -69,7 +69,7 @@ func (s receiveSettings) inputs(ctx context.Context, tx pgx.Tx, m parley.Message
 			Failure: &adapter.Failure{Code: code, Permanent: true, Err: errors.New(reason)},
 		}}
 	}
-	if err := json.Unmarshal(m.MessageBody, &p); err != nil || p.NetworkMessageID == "" {
+	if json.Unmarshal(m.MessageBody, &p) != nil || p.NetworkMessageID == "" {
 		return unreadable("receive.pipeline", "the message of the service is no mail; let a service binding of mail alone send to it"), nil
 	}
 	if p.Parsed.State == "NONE" {
