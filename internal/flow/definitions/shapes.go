@@ -52,7 +52,7 @@ func shapeSchema() object {
 		"delay": delay,
 		"scope": of([]string{"do"}, object{
 			"do": list, "transaction": object{"enum": []string{"atomic", "long_running"}}, "compensate": list, "timeout": text,
-			"isolation": object{"enum": []string{"read committed", "repeatable read", "serializable"}},
+			"isolation": object{"enum": []string{"read committed"}},
 			"messages":  object{"type": "object"}, "variables": object{"type": "object"}, "correlations": object{"type": "object"},
 			"catch": object{"type": "array", "items": of(nil, object{"code": text, "as": text, "do": list})},
 		}),

@@ -71,8 +71,8 @@ type World interface {
 	// Query runs a statement of an atomic scope with the rights of the host's role, and gives its rows, as JSON would hold their values.
 	// A fault leaves the transaction as it was before the statement.
 	Query(ctx context.Context, sql string, arguments []any) (rows []map[string]any, err error)
-	// Savepoint begins an atomic scope; back undoes all statements since then, and release keeps them. Its isolation is that of the step,
-	// which [Program.Isolation] says.
+	// Savepoint begins an atomic scope; back undoes all statements since then, and release keeps them. It has the isolation of the step,
+	// read committed.
 	Savepoint(ctx context.Context) (release, back func(ctx context.Context) error, err error)
 	// Now is the time of the step, the same for all of it.
 	Now() time.Time

@@ -27,7 +27,6 @@ type Program struct {
 	shapes      []*shape
 	root        *shape
 	activations []Activation
-	isolation   string
 	paths       map[string]*parts.Path
 	properties  map[string]string
 	called      map[string]bool
@@ -38,9 +37,6 @@ func (p *Program) Name() string { return p.name }
 
 // Activations are the receives that begin instances. One without any is begun by another orchestration.
 func (p *Program) Activations() []Activation { return p.activations }
-
-// Isolation is that of the transaction of a step: empty for read committed, "repeatable read" or "serializable".
-func (p *Program) Isolation() string { return p.isolation }
 
 type compiler struct {
 	known    Known

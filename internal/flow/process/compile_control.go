@@ -169,8 +169,6 @@ func (c *compiler) length(o *object, key string, n *names, s *shape) *length {
 	return l
 }
 
-var isolations = []string{"read committed", "repeatable read", "serializable"}
-
 func (c *compiler) scope(s *shape, given any, n *names) {
 	o := c.object(s.path, given, "")
 	a := &scope{}
@@ -185,15 +183,7 @@ func (c *compiler) scope(s *shape, given any, n *names) {
 	default:
 		c.problem(o.at("transaction"), "Write atomic or long_running.", "there is no transaction %q", transaction)
 	}
-	if isolation := o.text("isolation"); isolation != "" {
-		if !slices.Contains(isolations, isolation) || !a.isAtomic {
-			c.problem(o.at("isolation"), "Write read committed, repeatable read or serializable, in an atomic scope.", "isolation is %q",
-				isolation)
-		}
-		if slices.Index(isolations, isolation) > max(0, slices.Index(isolations, c.program.isolation)) {
-			c.program.isolation = isolation
-		}
-	}
+	c.isolation(o, a.isAtomic)
 	a.timeout = c.length(o, "timeout", n, s)
 	a.body = c.block(o, "do", inner, s, "")
 	for i, one := range o.list("catch") {
@@ -216,6 +206,21 @@ func (c *compiler) scope(s *shape, given any, n *names) {
 		})
 	}
 	o.end()
+}
+
+// isolation refuses what a step cannot have. Its transaction consumes messages and publishes others, which an old snapshot would not let
+// it do.
+func (c *compiler) isolation(o *object, isAtomic bool) {
+	switch isolation := o.text("isolation"); {
+	case isolation == "", isolation == "read committed" && isAtomic:
+	case !isAtomic:
+		c.problem(o.at("isolation"), "Leave it out, or write transaction: atomic.", "only an atomic scope has an isolation")
+	case isolation == "repeatable read", isolation == "serializable":
+		c.problem(o.at("isolation"), "Leave it out, and lock the rows that must not change by select ... for update or for share, or a whole "+
+			"table by lock table.", "a step runs in read committed, and not in %s", isolation)
+	default:
+		c.problem(o.at("isolation"), "Write read committed, or leave it out.", "there is no isolation %q", isolation)
+	}
 }
 
 func (c *compiler) catch(a *scope, s *shape, o *object, n *names) {

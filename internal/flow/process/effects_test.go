@@ -15,7 +15,7 @@ const atomicBody = `
     do:
       - scope:
           transaction: atomic
-          isolation: serializable
+          isolation: read committed
           do:
             - set: {count: "7"}
             - query: {sql: "insert $1", arguments: [order.text('/Order/PoNumber')], rows: found}
@@ -32,9 +32,6 @@ const atomicBody = `
 func TestAnAtomicScopeIsOnePiece(t *testing.T) {
 	t.Parallel()
 	p := program(t, withBody(begins+atomicBody))
-	if p.Isolation() != "serializable" {
-		t.Errorf("the isolation is %q", p.Isolation())
-	}
 	for refuses, want := range map[string][]string{"": {order("1"), "<R>8</R>"}, "update": {"<C>0</C>", "<R>0</R>"}} {
 		m := newMemory(t, p)
 		m.refuses, m.breaks = refuses, 2 // the first time the transaction cannot be serialized
@@ -46,6 +43,27 @@ func TestAnAtomicScopeIsOnePiece(t *testing.T) {
 		}
 		if got := len(m.statements); got != map[string]int{"": 2, "update": 0}[refuses] {
 			t.Errorf("refusing %q leaves the statements %v", refuses, m.statements)
+		}
+	}
+}
+
+// An isolation that a step cannot have is refused, with what does the same.
+func TestAnIsolationThatNoStepHasIsRefused(t *testing.T) {
+	t.Parallel()
+	for scope, remedy := range map[string]string{
+		"{transaction: atomic, isolation: serializable, do: []}":    "for update",
+		"{transaction: atomic, isolation: repeatable read, do: []}": "for update",
+		"{transaction: atomic, isolation: snapshot, do: []}":        "Write read committed",
+		"{isolation: read committed, do: []}":                       "transaction: atomic",
+		"{transaction: atomic, isolation: read committed, do: []}":  "",
+	} {
+		_, problems := compileIn(t, read(t, withBody(begins+"- scope: "+scope)), "P")
+		isRight := len(problems) == 1 && strings.Contains(problems[0].Remedy, remedy) && problems[0].Path[len(problems[0].Path)-1] == "isolation"
+		if remedy == "" {
+			isRight = len(problems) == 0
+		}
+		if !isRight {
+			t.Errorf("%s gives %v", scope, problems)
 		}
 	}
 }
