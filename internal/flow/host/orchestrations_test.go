@@ -262,6 +262,36 @@ func TestAStepThatFailsIsTriedAgainAndThenSuspendsItsInstance(t *testing.T) {
 	e.untilNone("parley_flow._p_instance")
 }
 
+// The content type and charset of a body that an orchestration has made are those of the message; one that is sent on keeps its own.
+func TestAConstructedMessageKeepsItsContentType(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t)
+	e.orchestration("Makes", "Order", "[]")
+	e.apply(`{"send port": {"Result": {"application": "Orders", "host": "Send", "adapter": "FAKE", "address": "out", "state": "Stopped",
+		"filter": [[{"property": "InboundTransportLocation", "operator": "=", "value": "Makes"}]]}}}`)
+	e.serve(orchestrations(map[string]*program{"Makes": {run: func(_ context.Context, _ process.World, _ json.RawMessage, v process.Event) (process.Step, error) {
+		made := publishes("<a/>")
+		made.Content, made.Charset = "application/xml", "utf-16"
+		large := publishes(strings.Repeat("x", 9000))
+		large.Content = "text/plain"
+		return finished(made, publishes("none"), large, sentOn(v.Message)), nil
+	}}}))
+	e.publish("Order", "k", "x")
+	const parts = `(select coalesce(string_agg(m.size || ' ' || coalesce((m.parts -> 0) - 'name' - 'is_body', '{}')::text, '; ' order by m.size desc), '')
+		from parley_flow._p_message as m where m.promoted ->> 'InboundTransportLocation' = 'Makes')`
+	const want = `9000 {"bytes": 9000, "content_type": "text/plain"}; 4 {"bytes": 4, "charset": "utf-16", "content_type": "application/xml"}; 4 {}; 1 {}`
+	parleytest.Until(t, "they are there", func() bool {
+		var got string
+		if err := e.DB.QueryRow(t.Context(), "select "+parts).Scan(&got); err != nil {
+			t.Fatal(err)
+		}
+		if got != "" && got != want {
+			t.Fatalf("got %s", got)
+		}
+		return got == want
+	})
+}
+
 func TestATimerEndsAWait(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)

@@ -257,6 +257,8 @@ func (c *call) addPublication(a *flowstore.Advance, p *publication, number int32
 	a.CopiedIDs, a.Bodies, a.Types = append(a.CopiedIDs, copied), append(a.Bodies, body), append(a.Types, textOr(p.Type))
 	a.Promoted, a.Written, a.Parents = append(a.Promoted, text), append(a.Written, written), append(a.Parents, parent)
 	a.Ports, a.PublishingSteps = append(a.Ports, textOr(p.SendPort)), append(a.PublishingSteps, number)
+	a.ContentTypes = append(a.ContentTypes, textOr(pgdb.Storable(p.Content)))
+	a.Charsets = append(a.Charsets, textOr(pgdb.Storable(p.Charset)))
 	return nil
 }
 

@@ -49,7 +49,8 @@ type Advance struct {
 	Types, Promoted, Written, Ports []*string
 	Parents                         []*int64
 	PublishingSteps                 []int32
-	Epoch                           int64 // 0: the host has not matched
+	ContentTypes, Charsets          []*string // of bodies
+	Epoch                           int64     // 0: the host has not matched
 	MatchedMessages                 []int32
 	MatchedPorts                    []int64
 	// An element each for each instance that has a row, or gets one.
@@ -91,9 +92,10 @@ func (a *Advance) Commit(ctx context.Context, db pgdb.DB, host, orchestration st
 		message_types => $10::text[], promoted => $11::text[]::jsonb[], written => $12::text[]::jsonb[], parents => $13::bigint[],
 		send_ports => $14::text[], publishing_steps => $15::integer[], epoch => nullif($16::bigint, 0),
 		matched_messages => $17::integer[], matched_ports => $18::bigint[], steps => $19::jsonb, states => $20::text[],
-		unread => $21::jsonb, starts => $22::jsonb
+		unread => $21::jsonb, starts => $22::jsonb, content_types => $23::text[], charsets => $24::text[]
 	)`, host, orchestration, a.Leases, a.Items, a.Ended, a.EndedSteps, a.Details, a.CopiedIDs, a.Bodies, a.Types, a.Promoted, a.Written,
-		a.Parents, a.Ports, a.PublishingSteps, a.Epoch, a.MatchedMessages, a.MatchedPorts, steps, a.States, unread, starts)
+		a.Parents, a.Ports, a.PublishingSteps, a.Epoch, a.MatchedMessages, a.MatchedPorts, steps, a.States, unread, starts,
+		a.ContentTypes, a.Charsets)
 }
 
 // AskWorker puts the message of an activity into a queue, not before a time, with the rights that the transaction has.

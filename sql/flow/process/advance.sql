@@ -13,7 +13,8 @@ create function parley_flow._p_advance(
   written jsonb[] default null, parents bigint[] default null, send_ports text[] default null,
   publishing_steps integer[] default null, epoch bigint default null, matched_messages integer[] default null,
   matched_ports bigint[] default null, steps jsonb default null, states text[] default null,
-  unread jsonb default null, starts jsonb default null, caller parley.caller default parley.current_caller()
+  unread jsonb default null, starts jsonb default null, content_types text[] default null,
+  charsets text[] default null, caller parley.caller default parley.current_caller()
 ) returns bigint[]
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -54,12 +55,13 @@ begin
     v_publications := array(
       select row(
         coalesce(p.step, 0), p.copied_id, p.body, p.message_type, coalesce(p.promoted, '{}'), p.written, p.parent_id,
-        p.send_port
+        p.send_port, p.content_type, p.charset
       )::parley_flow._p_publication
       from unnest(
-        publishing_steps, copied_ids, bodies, message_types, promoted, written, parents, send_ports
+        publishing_steps, copied_ids, bodies, message_types, promoted, written, parents, send_ports, content_types,
+        charsets
       ) with ordinality as p (
-        step, copied_id, body, message_type, promoted, written, parent_id, send_port, n
+        step, copied_id, body, message_type, promoted, written, parent_id, send_port, content_type, charset, n
       )
       order by p.n
     );
@@ -100,14 +102,15 @@ $$;
 
 comment on function parley_flow._p_advance(
   text, text, bigint[], bigint[], bigint[], integer[], jsonb[], bigint[], bytea[], text[], jsonb[], jsonb[], bigint[],
-  text[], integer[], bigint, integer[], bigint[], jsonb, text[], jsonb, jsonb, parley.caller
+  text[], integer[], bigint, integer[], bigint[], jsonb, text[], jsonb, jsonb, text[], text[], parley.caller
 ) is
 'Makes true what steps of instances have brought, in this transaction, which may be this statement alone where no
 instance was begun with _p_begin_step; gives the numbers of the instances of steps.
 Arguments: host; orchestration; leases and items, deliveries that are over, an element for each; ended, messages of
 which a delivery each was taken, ended_steps and details, of which step, 0 of none, and an object for tracking;
 copied_ids to publishing_steps, an element for each message that is published: whose body it has or its body, type,
-properties, parent, the send port to which it goes, null: by content, and of which step it is, 0 of none; epoch,
+properties, parent, the send port to which it goes, null: by content, and of which step it is, 0 of none;
+content_types and charsets, of bodies, an element for each of these messages, or null; epoch,
 matched_messages and matched_ports, as _p_receive has them; steps and states, an element for each instance that has a
 row or gets one (flow/process/changes.sql); unread, messages for instances that are over, [{"instance", "message",
 "came_by"}]; starts, [{"orchestration", "parameters"}].

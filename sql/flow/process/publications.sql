@@ -9,13 +9,15 @@ create type parley_flow._p_publication as (
   promoted jsonb,
   written jsonb,
   parent_id bigint,
-  send_port text
+  send_port text,
+  content_type text,
+  charset text
 );
 
 comment on type parley_flow._p_publication is
 'A message that an instance publishes. step: of which step of the call, from 1 on, 0: of an instance without a row;
 copied_id: the message of the box whose body it has; send_port: where it goes whatever is subscribed, null: it is routed
-by its content.';
+by its content; content_type and charset: of its own body.';
 
 create function parley_flow._p_publication_drafts(ids bigint[], publications parley_flow._p_publication[])
 returns parley_flow._p_draft[]
@@ -33,7 +35,9 @@ begin
       ids, array(
         select p.body
         from unnest(publications) with ordinality
-          as p (step, copied_id, body, message_type, promoted, written, parent_id, send_port, n)
+          as p (
+            step, copied_id, body, message_type, promoted, written, parent_id, send_port, content_type, charset, n
+          )
         order by p.n
       )
     );
@@ -44,21 +48,33 @@ begin
       case when p.body is null then m.content_id else v_contents[p.n] end, p.message_type,
       jsonb_strip_nulls(p.promoted) || case
         when p.message_type is null then '{}' else jsonb_build_object('MessageType', p.message_type)
-      end, p.written, case when p.body is null then m.parts end,
+      end, p.written, case
+        when p.body is null then m.parts
+        when p.content_type is not null or p.charset is not null then jsonb_build_array(jsonb_strip_nulls(
+          jsonb_build_object(
+            'name', 'body', 'content_type', p.content_type, 'charset', p.charset, 'bytes', octet_length(p.body),
+            'is_body', true
+          )
+        ))
+      end,
       case
         when p.body is null then coalesce(m.body, case when m.content_id is null then ''::bytea end)
         when v_contents[p.n] is null then p.body
       end, null, null
     )::parley_flow._p_draft
     from unnest(publications) with ordinality
-      as p (step, copied_id, body, message_type, promoted, written, parent_id, send_port, n)
+      as p (
+        step, copied_id, body, message_type, promoted, written, parent_id, send_port, content_type, charset, n
+      )
     left join parley_flow._p_message as m on p.body is null and m.message_id = p.copied_id
     order by p.n
   );
   for v_part in
     select p.copied_id, ids[p.n] as new_id, c.content_id
     from unnest(publications) with ordinality
-      as p (step, copied_id, body, message_type, promoted, written, parent_id, send_port, n)
+      as p (
+        step, copied_id, body, message_type, promoted, written, parent_id, send_port, content_type, charset, n
+      )
     join parley_flow._p_message as m on m.message_id = p.copied_id
     cross join lateral (
       select m.content_id where m.content_id is not null
@@ -157,7 +173,9 @@ begin
         when exists (select from parley_flow._p_awaited_property) then array(
           select instances[nullif(p.step, 0)]
           from unnest(publications) with ordinality
-            as p (step, copied_id, body, message_type, promoted, written, parent_id, send_port, n)
+            as p (
+              step, copied_id, body, message_type, promoted, written, parent_id, send_port, content_type, charset, n
+            )
           order by p.n
         )
       end, port.send_port_id
@@ -167,7 +185,9 @@ begin
   v_ns := array(
     select p.n::integer
     from unnest(publications) with ordinality
-      as p (step, copied_id, body, message_type, promoted, written, parent_id, send_port, n)
+      as p (
+        step, copied_id, body, message_type, promoted, written, parent_id, send_port, content_type, charset, n
+      )
     where p.send_port is not null
     order by p.n
   );
