@@ -20,7 +20,7 @@ comment on function parley_flow._p_closed(text, text, text) is
 never. No row for one that is open, or of which no node reports.';
 
 create function parley_flow._p_send_port_rows(
-  caller parley.caller default parley.current_caller(), most bigint default null
+  most bigint default null, caller parley.caller default parley.current_caller()
 )
 returns table (
   name text, application text, host text, state text, stopped_for text, adapter text, address text, pipeline text,
@@ -76,7 +76,7 @@ as $$
   where not s.is_process and (a.applications = array['*'] or s.application = any (a.applications))
 $$;
 
-comment on function parley_flow._p_send_port_rows(parley.caller, bigint) is
+comment on function parley_flow._p_send_port_rows(bigint, parley.caller) is
 'Gives what parley_flow.send_ports shows; most: no more than so many suspended messages and held keys of a port are
 counted, null: all.';
 
@@ -105,7 +105,7 @@ set search_path = pg_catalog, pg_temp
 as $$
   select s.name, s.application, s.host, s.state, s.waiting, s.failing, s.sent_per_second, s.oldest, s.suspended,
     s.held_keys, s.next_attempt_at, s.last_error, s.last_error_at, s.recovered_at, s.is_closed
-  from parley_flow._p_send_port_rows(caller, 10000) as s
+  from parley_flow._p_send_port_rows(10000, caller) as s
 $$;
 
 comment on function parley_flow.port_activity(parley.caller) is
