@@ -262,6 +262,32 @@ func TestAStepThatFailsIsTriedAgainAndThenSuspendsItsInstance(t *testing.T) {
 	e.untilNone("parley_flow._p_instance")
 }
 
+// A state that is too large is so again whenever the step is tried: the instance is suspended at once, and its message stays.
+func TestAStateThatIsTooLargeSuspendsItsInstance(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t)
+	e.orchestration("Grows", "Order", "[]")
+	isMended := make(chan struct{})
+	e.serve(orchestrations(map[string]*program{"Grows": {run: func(_ context.Context, _ process.World, _ json.RawMessage, v process.Event) (process.Step, error) {
+		select {
+		case <-isMended:
+			return finished(sentOn(v.Message)), nil
+		default:
+			return process.Step{}, fmt.Errorf("run it: %w", &process.Fault{Code: "size", Message: "it would have 70 MB", Remedy: "keep less"})
+		}
+	}}}))
+	e.publish("Order", "k", "kept")
+	parleytest.Until(t, "it has failed", func() bool {
+		return e.number("select count(*)::int from parley_flow.instances where code is not null") == 1
+	})
+	if n := e.number("select count(*)::int from parley_flow.instances where status = 'SUSPENDED' and code = 'size' and attempts = 1 and remedy = 'keep less'"); n != 1 {
+		t.Error("it is tried again")
+	}
+	close(isMended)
+	e.number(`select parley_flow.resume_instances('{"code": "size"}', dry_run => false)`)
+	parleytest.Until(t, "it goes on", func() bool { return slices.Equal(e.sentBy("Result"), []string{"kept"}) })
+}
+
 // The content type and charset of a body that an orchestration has made are those of the message; one that is sent on keeps its own.
 func TestAConstructedMessageKeepsItsContentType(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,7 @@ package process_test
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -64,6 +65,20 @@ func TestAnIsolationThatNoStepHasIsRefused(t *testing.T) {
 		}
 		if !isRight {
 			t.Errorf("%s gives %v", scope, problems)
+		}
+	}
+}
+
+// A state that cannot be written, or read, gives no step but a fault with a code and a remedy for operators.
+func TestAStateThatIsTooLargeOrForeignIsAFault(t *testing.T) {
+	t.Parallel()
+	p := program(t, withBody(begins+"- delay: 1 hour"))
+	m := process.Message{Type: orderType, Promoted: map[string]any{numberName: "1"}, Body: make([]byte, 50<<20)}
+	_, large := p.Run(t.Context(), newMemory(t, p), nil, process.Event{Kind: process.Activated, Receive: p.Activations()[0].Receive, Message: &m})
+	_, foreign := p.Run(t.Context(), newMemory(t, p), json.RawMessage(`{"version": "another"}`), process.Event{Kind: process.Resumed})
+	for code, err := range map[string]error{"size": large, "version": foreign} {
+		if f, is := errors.AsType[*process.Fault](err); !is || f.Code != code || f.Message == "" || f.Remedy == "" {
+			t.Errorf("instead of %s there is %#v", code, err)
 		}
 	}
 }

@@ -153,6 +153,7 @@ const (
 	codeCorrelation = "correlation"
 	codeLoop        = "loop"
 	codeSize        = "size"
+	codeVersion     = "version"
 )
 
 // scene gives an expression the values of its names, where a node stands.

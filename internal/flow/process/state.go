@@ -2,7 +2,6 @@ package process
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -102,7 +101,11 @@ func (r *run) number() int {
 	return r.state.Serial
 }
 
-var errForeignState = errors.New("the state is not one of this version of the orchestration")
+// errForeignState is a fault that no scope catches: nothing of the state can be believed.
+var errForeignState error = &Fault{
+	Code: codeVersion, Message: "the state is not one of this version of the orchestration",
+	Remedy: "terminate the instance, or serve its host with the version of Parley that wrote the state",
+}
 
 // readState reads a snapshot, and refuses one that is not of this program.
 func (p *Program) readState(written json.RawMessage) (*state, error) {

@@ -65,7 +65,8 @@ begin
     continue when steps[i].status <> 'FAILED';
     v_attempts := coalesce((select o.attempts from parley_flow._p_instance as o where o.instance_id = v_ids[i]), 0) + 1;
     v_next := case
-      when steps[i].fault ->> 'code' is distinct from 'process.killed'
+      -- The same step would grow as large again, and kill its host again.
+      when coalesce(steps[i].fault ->> 'code' not in ('process.killed', 'size'), true)
         then parley_flow._p_next_try(port.retry_policy, v_attempts)
     end;
     steps[i].status := case when v_next is null then 'SUSPENDED' else 'RETRYING' end;
@@ -105,7 +106,7 @@ comment on function parley_flow._p_save_instances(
   parley_flow._p_host, parley_flow._p_send_port, parley_flow._p_step[], text[]
 ) is
 'Writes the rows of instances that go on, and gives the numbers of all. One whose step failed is tried again by the
-policy of its orchestration, and suspended when that is over.';
+policy of its orchestration, and suspended when that is over; at once where another try cannot help.';
 
 create function parley_flow._p_change_waits(instances bigint[], steps parley_flow._p_step[]) returns void
 language plpgsql
