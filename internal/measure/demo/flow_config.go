@@ -61,6 +61,9 @@ type OrdersSample struct {
 	Delivered map[string]int64 `json:"delivered"`
 	// Mended are the bad records that were suspended, mended and resubmitted.
 	Mended int64 `json:"mended"`
+	// Ended are the orders of partners that ended, confirmed or taken back; Late are the answers about them that came too late.
+	Ended int64 `json:"ended"`
+	Late  int64 `json:"late_answers"`
 	// RepeatedRequests are the orders that were posted again by HTTP, and known by their key.
 	RepeatedRequests int64 `json:"repeated_requests"`
 }

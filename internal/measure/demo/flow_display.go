@@ -10,9 +10,9 @@ import (
 // ShowFlow returns an Observer for people.
 func ShowFlow(out io.Writer, isTerminal bool) Observer[OrdersProgress] {
 	line := func(p OrdersProgress) string {
-		return fmt.Sprintf("%5.1f s  %-21s  %s orders; archive %s, approvals %s, billing %s, warehouse %s; %s mended",
+		return fmt.Sprintf("%5.1f s  %-21s  %s orders; archive %s, approvals %s, billing %s, warehouse %s; %s mended; %s of partners ended",
 			p.Elapsed.Seconds(), p.Part, thousands(total(p.Taken)), thousands(p.Delivered[portArchive]), thousands(p.Delivered[portApprovals]),
-			thousands(p.Delivered[portBilling]), thousands(p.Delivered[portWarehouse]), thousands(p.Mended))
+			thousands(p.Delivered[portBilling]), thousands(p.Delivered[portWarehouse]), thousands(p.Mended), thousands(p.Ended))
 	}
 	picture := func(p OrdersProgress) string {
 		orders := total(p.Taken)
@@ -27,6 +27,7 @@ func ShowFlow(out io.Writer, isTerminal bool) Observer[OrdersProgress] {
 		write("approvals", p.Delivered[portApprovals], "rows, big orders")
 		write("billing", p.Delivered[portBilling], "messages of a service, all orders")
 		write("warehouse", p.Delivered[portWarehouse], "over TCP, orders of the south and the east")
+		write("outcomes", p.Ended, fmt.Sprintf("of %s of partners", thousands(p.Taken[wayPartner])))
 		fmt.Fprintf(&text, "  %s; %.0f of about %.0f s; %s mended\n", p.Part, p.Elapsed.Seconds(), p.Duration.Seconds(),
 			counted(p.Mended, "bad record", "bad records"))
 		return text.String()
@@ -47,12 +48,18 @@ func flowCounts(r *FlowResult) []count {
 	return append(counts, []count{
 		{"again at the warehouse, with the same key", r.repeats()},
 		{"posted again by HTTP, and known by their key", r.RepeatedRequests},
+		{"orders of partners confirmed", r.Confirmed},
+		{"orders of partners taken back", r.TakenBack},
+		{"answers of back ends that came too late", r.Late},
 		{"lost", r.Lost},
 		{"doubled", r.Duplicated},
 		{"arrived where they had not to", r.Misrouted},
 		{"out of order", r.OutOfOrder},
 		{"changed", r.Changed},
 		{"arrived, never sent", r.NeverSent},
+		{"orders of partners without an end", r.Unfinished},
+		{"orders of partners that ended twice", r.EndedTwice},
+		{"orders of partners that contradict files or back ends", r.Contradicted},
 		{"suspended and left", r.LeftBehind.Suspended},
 		{"left behind otherwise", r.LeftBehind.total() - r.LeftBehind.Suspended},
 	}...)

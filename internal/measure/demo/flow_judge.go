@@ -27,8 +27,9 @@ type FlowFindings struct {
 	// Changed arrived with another content than was sent.
 	Changed int64 `json:"changed"`
 	// NeverSent arrived though nobody placed them, or their transaction rolled back.
-	NeverSent int64    `json:"never_sent"`
-	Examples  []string `json:"examples"`
+	NeverSent int64 `json:"never_sent"`
+	PartnerFindings
+	Examples []string `json:"examples"`
 }
 
 const flowExamplesMax = 10

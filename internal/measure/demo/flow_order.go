@@ -22,7 +22,7 @@ const (
 )
 
 var (
-	flowWays  = []string{wayFlat, wayXML, wayHTTP, wayTable}
+	flowWays  = []string{wayFlat, wayXML, wayHTTP, wayTable, wayPartner}
 	flowPorts = []string{portArchive, portApprovals, portBilling, portWarehouse}
 )
 

@@ -26,9 +26,13 @@ func (r *FlowResult) WritePage(out io.Writer) error {
 			{Value: thousands(r.repeats()), Label: "came again over TCP, same key"},
 			{Value: thousands(r.Misrouted), Label: "at the wrong place", Bad: r.Misrouted > 0},
 			{Value: thousands(r.NeverSent), Label: "arrived, never sent", Bad: r.NeverSent > 0},
+			{Value: thousands(r.Confirmed), Label: "confirmed by two back ends", Bad: r.Confirmed == 0},
+			{Value: thousands(r.TakenBack), Label: "taken back after a time-out", Bad: r.TakenBack == 0},
+			{Value: thousands(r.Unfinished), Label: "without an end", Bad: r.Unfinished > 0},
+			{Value: thousands(r.EndedTwice + r.Contradicted), Label: "ended twice or otherwise", Bad: r.EndedTwice+r.Contradicted > 0},
 			{Value: thousands(r.LeftBehind.total()), Label: "left behind", Bad: r.LeftBehind.total() > 0},
 		},
-		Sections: []report.Section{flowPictureSection(r), flowTimeSection(r), flowCheckSection(r)},
+		Sections: []report.Section{flowPictureSection(r), flowPartnerSection(r), flowTimeSection(r), flowCheckSection(r)},
 	})
 }
 
@@ -57,6 +61,32 @@ func flowPictureSection(r *FlowResult) report.Section {
 			{portWarehouse + ", over TCP", "orders of the south and the east", "at least once with the same key, in the order of each customer"},
 		}},
 		After: []string{"The definitions are files of YAML in examples/flow of the repository."},
+	}
+}
+
+// flowPartnerSection shows the orders of partners, which an orchestration brings to an end.
+func flowPartnerSection(r *FlowResult) report.Section {
+	taken := thousands(r.Taken[wayPartner])
+	return report.Section{
+		Title: "Orders of partners",
+		Flow: &report.FlowPicture{
+			ID: "partners", Title: "The way of the orders of partners",
+			Description: fmt.Sprintf("%s orders of partners are mapped. An orchestration asks the stock and the credit at once; it confirms %s "+
+				"and takes %s back.", taken, thousands(r.Confirmed), thousands(r.TakenBack)),
+			Left:   []report.Station{{Name: "JSON, mapped", Value: taken}},
+			Middle: report.Station{Name: "Two are asked", Value: thousands(r.Confirmed + r.TakenBack)},
+			Right:  []report.Station{{Name: "Confirmed", Value: thousands(r.Confirmed)}, {Name: "Taken back", Value: thousands(r.TakenBack)}},
+		},
+		Text: []string{
+			"Orders of partners come as JSON. A map makes them orders of the shop, so that they go where all others go, and an orchestration " +
+				"asks two back ends about each at once. When both have answered, the order is confirmed; when not both have after 5 seconds, " +
+				"what was asked for is taken back. For one order in five the credit never answers.",
+		},
+		After: []string{
+			"How an order ended goes to a table and to a folder. In the end each order has one outcome, the same in both; the back ends hold " +
+				"what was asked for about each confirmed order, and nothing about one that was taken back.",
+			fmt.Sprintf("Answers that came too late and were dropped: %s.", thousands(r.Late)),
+		},
 	}
 }
 

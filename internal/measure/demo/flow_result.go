@@ -47,10 +47,11 @@ type FlowLeftovers struct {
 	Suspended int64 `json:"suspended"`
 	Work      int64 `json:"work"`
 	Received  int64 `json:"queue"`
+	Instances int64 `json:"instances"`
 }
 
 func (l FlowLeftovers) total() int64 {
-	return l.Files + l.Rows + l.Messages + l.Suspended + l.Work + l.Received
+	return l.Files + l.Rows + l.Messages + l.Suspended + l.Work + l.Received + l.Instances
 }
 
 // left counts what is under way.
@@ -62,9 +63,12 @@ func (r *flowRun) left(ctx context.Context) (l FlowLeftovers, err error) {
 	l.Files = int64(len(files))
 	err = r.control.QueryRow(ctx, `
 		select
-			(select count(*) from shop.orders_out), (select count(*) from parley_flow.messages), (select count(*) from parley_flow.suspended),
-			(select count(*) from parley_store.work_items), (select count(*) from parley_queue.billing)`,
-	).Scan(&l.Rows, &l.Messages, &l.Suspended, &l.Work, &l.Received)
+			(select count(*) from shop.orders_out) + (select count(*) from shop.answers_out)
+				+ (select count(*) from shop.questions where not is_done),
+			(select count(*) from parley_flow.messages), (select count(*) from parley_flow.suspended),
+			(select count(*) from parley_store.work_items), (select count(*) from parley_queue.billing),
+			(select count(*) from parley_flow.instances)`,
+	).Scan(&l.Rows, &l.Messages, &l.Suspended, &l.Work, &l.Received, &l.Instances)
 	if err != nil {
 		return l, fmt.Errorf("count what is under way: %w", err)
 	}
@@ -133,7 +137,12 @@ func (r *flowRun) conclude(ctx context.Context) (result FlowResult, err error) {
 	if err != nil {
 		return result, err
 	}
+	outcomes, err := r.partners(ctx)
+	if err != nil {
+		return result, err
+	}
 	result.FlowFindings = judgeFlow(r.orders, arrivals)
+	result.judgePartners(r.orders, outcomes)
 	if result.Machine, err = machine.Read(ctx, r.control); err != nil {
 		return result, err
 	}
@@ -156,6 +165,9 @@ func (r *FlowResult) wrongs() (wrong []string) {
 		{r.OutOfOrder, "out of order"},
 		{r.Changed, "changed"},
 		{r.NeverSent, "arrived though never sent"},
+		{r.Unfinished, "of partners without an end"},
+		{r.EndedTwice, "of partners ended twice"},
+		{r.Contradicted, "of partners ended otherwise than files or back ends say"},
 		{r.LeftBehind.total(), "left behind"},
 	} {
 		if w.count > 0 {
@@ -167,6 +179,9 @@ func (r *FlowResult) wrongs() (wrong []string) {
 	}
 	if r.Mended == 0 {
 		wrong = append(wrong, "no bad record was suspended and mended")
+	}
+	if r.Confirmed == 0 || r.TakenBack == 0 {
+		wrong = append(wrong, "no order of a partner was confirmed, or none was taken back")
 	}
 	for _, way := range flowWays {
 		if r.Taken[way] == 0 {
@@ -204,8 +219,11 @@ func (r *FlowResult) Verdict() string {
 		return "Failed: " + strings.Join(wrong, ", ") + "."
 	}
 	text := fmt.Sprintf("All %s orders arrived unchanged at every place where they had to, %s messages in all, in tables and services "+
-		"exactly once, each customer's in order, though the warehouse was away for a while and a node was killed. %s mended and resubmitted.",
-		thousands(r.Orders), thousands(total(r.Arrived)), counted(r.Mended, "bad record was", "bad records were"))
+		"exactly once, each customer's in order, though the warehouse was away for a while and a node was killed. %s mended and resubmitted. "+
+		"%s of partners ended once: %s by both back ends, and %s back, as not both answered in time.",
+		thousands(r.Orders), thousands(total(r.Arrived)), counted(r.Mended, "bad record was", "bad records were"),
+		counted(r.Confirmed+r.TakenBack, "order", "orders"), counted(r.Confirmed, "was confirmed", "were confirmed"),
+		counted(r.TakenBack, "was taken", "were taken"))
 	if repeats := r.repeats(); repeats > 0 {
 		text += fmt.Sprintf(" %s again at the warehouse, with the same key.", counted(repeats, "message came", "messages came"))
 	}

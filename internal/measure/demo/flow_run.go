@@ -52,8 +52,8 @@ type flowRun struct {
 	address   string // of the warehouse
 	client    *http.Client
 
-	taken                             map[string]*atomic.Int64
-	rolledBack, mended, billed, again atomic.Int64
+	taken                                   map[string]*atomic.Int64
+	rolledBack, mended, billed, again, late atomic.Int64
 
 	mu      sync.Mutex
 	orders  []order
@@ -96,6 +96,10 @@ func (r *flowRun) play(ctx context.Context) (FlowResult, error) {
 	defer stopWorking()
 	background.start(func() error { return r.repeatedly(working, drainPoll, r.receiveBilling) })
 	background.start(func() error { return r.repeatedly(working, flowPoll, r.mend) })
+	background.start(func() error { return r.repeatedly(working, flowPoll, r.dropLate) })
+	for _, backEnd := range flowBackEnds {
+		background.start(func() error { return r.repeatedly(working, drainPoll, answerAs(backEnd)) })
+	}
 	r.began = time.Now()
 	err := watched(ctx, background, r.watch, func() error {
 		err := r.workload(ctx)
@@ -145,7 +149,8 @@ func (r *flowRun) prepare(ctx context.Context) (err error) {
 		}
 	}
 	r.notice(fmt.Sprintf("%d nodes serve the host. Orders come as flat files, XML files, by HTTP and as rows of a table, "+
-		"and go to a folder, a table, a service and the warehouse.", len(r.nodes)))
+		"and go to a folder, a table, a service and the warehouse. About those of partners an orchestration asks two back ends at once.",
+		len(r.nodes)))
 	return nil
 }
 
@@ -159,7 +164,7 @@ func (r *flowRun) makeShop(ctx context.Context) (err error) {
 	if r.folder, err = site.NewFolder(); err != nil {
 		return err
 	}
-	for _, name := range []string{"in", "archive"} {
+	for _, name := range []string{"in", "archive", "outcomes"} {
 		if _, err := r.folder.Make(name); err != nil {
 			return err
 		}

@@ -126,6 +126,11 @@ func TestAFlowResultPassesOnlyWhenAllHappenedAndNothingIsLeft(t *testing.T) {
 		"no node was killed":             func(r *FlowResult) { r.NodesKilled = 0 },
 		"no bad record":                  func(r *FlowResult) { r.Mended = 0 },
 		"nothing came by " + wayTable:    func(r *FlowResult) { r.Taken[wayTable] = 0 },
+		"1 of partners without an end":   func(r *FlowResult) { r.Unfinished = 1 },
+		"1 of partners ended twice":      func(r *FlowResult) { r.EndedTwice = 1 },
+		"1 of partners ended otherwise":  func(r *FlowResult) { r.Contradicted = 1 },
+		"no order of a partner was conf": func(r *FlowResult) { r.Confirmed = 0 },
+		"no order of a partner":          func(r *FlowResult) { r.TakenBack = 0 },
 		"a port got nothing":             func(r *FlowResult) { r.Arrived[portArchive] = 0 },
 		"1 lost, 1 doubled, 1 out of or": func(r *FlowResult) { r.Lost, r.Duplicated, r.OutOfOrder = 1, 1, 1 },
 	} {
@@ -155,8 +160,11 @@ func goodFlow() FlowResult {
 	r.OrdersSample = OrdersSample{Seconds: 15, Taken: map[string]int64{}, Delivered: map[string]int64{}, Mended: 12, RolledBack: 90}
 	for i, way := range flowWays {
 		r.Taken[way] = int64(1000 * (i + 1))
-		r.Arrived[flowPorts[i]] = int64(900 * (i + 1))
 	}
+	for i, port := range flowPorts {
+		r.Arrived[port] = int64(900 * (i + 1))
+	}
+	r.Confirmed, r.TakenBack = 4000, 1000
 	return r
 }
 
@@ -170,11 +178,15 @@ func TestThePageOfFlowInABrowser(t *testing.T) {
 	}
 	show(t, b, page.Bytes())
 	checkClaims(t, b, []claim{
-		{"all stations are drawn", `document.querySelectorAll("svg.broad .station").length == 9`},
+		{"all stations are drawn", `document.querySelectorAll("svg.broad .station").length == 14`},
 		{"the box is in the middle", `(m => Math.abs(m.left + m.right - document.querySelector("svg.broad").getBoundingClientRect().left * 2 - ` +
 			`document.querySelector("svg.broad").getBoundingClientRect().width) < 4)(document.querySelector("svg.broad .middle").getBoundingClientRect())`},
 		{"a station has its count", `[...document.querySelectorAll("svg.broad .station")].some(s => s.textContent == "Warehouse3,600")`},
-		{"lines lead in and out", `document.querySelectorAll("svg.broad .way").length == 8`},
+		{
+			"an end of orders of partners has its count",
+			`[...document.querySelectorAll("svg.broad .station")].some(s => s.textContent == "Taken back1,000")`,
+		},
+		{"lines lead in and out", `document.querySelectorAll("svg.broad .way").length == 12`},
 		{"no text became an element", `document.querySelectorAll("img,script").length == 0`},
 		{"the verdict is good", `document.querySelectorAll(".verdict:not(.bad)").length == 1`},
 	})
@@ -194,6 +206,7 @@ func TestAFlowResultAsJSONHasTheDocumentedFields(t *testing.T) {
 	}
 	for _, name := range []string{
 		"passed", "orders", "arrived", "repeated", "lost", "duplicated", "misrouted", "out_of_order", "changed", "never_sent", "examples",
+		"confirmed", "taken_back", "unfinished", "ended_twice", "contradicted", "ended", "late_answers",
 		"seconds", "taken", "rolled_back", "delivered", "mended", "repeated_requests", "nodes_killed", "left_behind", "settings", "machine",
 		"server_settings", "started_at", "html",
 	} {

@@ -25,6 +25,7 @@ func (r *flowRun) workload(ctx context.Context) error {
 	}
 	working.start(func() error { return r.writeFlatFiles(ctx, stop) })
 	working.start(func() error { return r.writeXMLFiles(ctx, stop) })
+	working.start(func() error { return r.writePartnerFiles(ctx, stop) })
 	err := r.parts(ctx)
 	close(stop)
 	working.working.Wait()
@@ -155,6 +156,7 @@ func (r *flowRun) mend(ctx context.Context, conn *pgx.Conn) (mended int64, err e
 func (r *flowRun) sample(ctx context.Context) (OrdersSample, error) {
 	now := OrdersSample{
 		Seconds: time.Since(r.began).Seconds(), RolledBack: r.rolledBack.Load(), Mended: r.mended.Load(), RepeatedRequests: r.again.Load(),
+		Late:  r.late.Load(),
 		Taken: map[string]int64{}, Delivered: map[string]int64{portBilling: r.billed.Load(), portWarehouse: r.warehouse.taken()},
 	}
 	for way, count := range r.taken {
@@ -166,8 +168,10 @@ func (r *flowRun) sample(ctx context.Context) (OrdersSample, error) {
 	}
 	now.Delivered[portArchive] = int64(len(files))
 	var approvals int64
-	if err := r.watcher.QueryRow(ctx, "select count(*) from shop.approvals").Scan(&approvals); err != nil {
-		return now, fmt.Errorf("count the approvals: %w", err)
+	err = r.watcher.QueryRow(ctx, "select (select count(*) from shop.approvals), (select count(*) from shop.outcomes)").Scan(
+		&approvals, &now.Ended)
+	if err != nil {
+		return now, fmt.Errorf("count the approvals and outcomes: %w", err)
 	}
 	now.Delivered[portApprovals] = approvals
 	return now, nil

@@ -11,7 +11,7 @@ import (
 )
 
 // errFlowDemoFailed ends the program with exit code 1; the verdict has been printed by then.
-var errFlowDemoFailed = errors.New("the demo found orders lost, doubled, changed, out of order or misrouted, or some left behind")
+var errFlowDemoFailed = errors.New("the demo found orders lost, doubled, changed, out of order or misrouted, ended wrongly, or left behind")
 
 func newDemoFlowCommand(a *verb.App) *cobra.Command {
 	var config demo.FlowConfig
@@ -21,9 +21,11 @@ func newDemoFlowCommand(a *verb.App) *cobra.Command {
 		Short: "Route orders from files, HTTP and a table to a folder, a table, a service and TCP, while a node is killed; check every order",
 		Long: `Orders come as flat files, as XML files, by HTTP and from a table, and are routed by what stands in them: to a folder, a table,
 a service and to a warehouse behind TCP. Some records of the flat files are bad: they are suspended, mended and resubmitted. Two nodes
-serve the host. The warehouse is away for a quarter of the time, and in the last quarter one node is killed with -9. Then every order is
-checked: it must have arrived unchanged at each place where it has to be, in the table and the service exactly once, over TCP with the same
-key, and each customer's orders in their order.
+serve the host. Orders of partners come as JSON: a map makes them orders of the shop, and an orchestration asks two back ends about each at
+once; it confirms the order when both have answered in time, and takes back what it asked for when not. The warehouse is away for a quarter
+of the time, and in the last quarter one node is killed with -9. Then every order is checked: it must have arrived unchanged at each place
+where it has to be, in the table and the service exactly once, over TCP with the same key, and each customer's orders in their order. Each
+order of a partner must have ended once, and the back ends must hold what was confirmed, and nothing else.
 
 The definitions are files of the repository, in examples/flow. It runs in a database of its own, which is dropped at the end, on the private
 PostgreSQL or on the server that --dsn leads to. Everything stays on this machine, and no port below 1024 is used.
