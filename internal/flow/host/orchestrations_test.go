@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -363,4 +364,21 @@ func TestAWorkerAnswersAnActivity(t *testing.T) {
 	work(`parley_flow.fail_activity(body ->> 'activity', 'never')::text`)
 	parleytest.Until(t, "it has failed", func() bool { return slices.Contains(e.sentBy("Result"), "never") })
 	e.untilNone("parley_flow._p_instance_activity")
+}
+
+// Programs, which are compiled without a database too, know the properties of the engine that the database knows.
+func TestProgramsKnowThePropertiesOfTheEngine(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t)
+	inDatabase := map[string]string{}
+	var written []byte
+	if err := e.DB.QueryRow(t.Context(), "select jsonb_object_agg(name, type) from parley_flow._p_engine_property").Scan(&written); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(written, &inDatabase); err != nil {
+		t.Fatal(err)
+	}
+	if !maps.Equal(inDatabase, process.EngineProperties) {
+		t.Errorf("the database has %v, and programs have %v", inDatabase, process.EngineProperties)
+	}
 }

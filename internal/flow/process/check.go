@@ -7,11 +7,12 @@ import (
 	"slices"
 )
 
-// EngineProperties are the types of the properties of the engine itself.
+// EngineProperties are the types of the properties of the engine itself, those of parley_flow._p_engine_property.
 var EngineProperties = map[string]string{
 	"MessageType": "text", "ReceivePortName": "text", "ReceiveLocationName": "text", "InboundTransportType": "text",
 	"InboundTransportLocation": "text", "SourceFileName": "text", "MessageID": "integer", "InterchangeID": "integer",
 	"ParentMessageID": "integer", "ReceivedTime": "timestamp", "SendPortName": "text", tokenProperty: "text",
+	"Transport.Address": "text", "Transport.Adapter": "text",
 	"ErrorReport.ErrorType": "text", "ErrorReport.FailureCode": "text",
 	"ErrorReport.FailureCategory": "text", "ErrorReport.MessageType": "text", "ErrorReport.ReceivePortName": "text",
 	"ErrorReport.InboundTransportLocation": "text", "ErrorReport.SendPortName": "text", "ErrorReport.OutboundTransportLocation": "text",
