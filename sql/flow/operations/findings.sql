@@ -16,6 +16,9 @@ from (values
     'A receive location is throttled, because too many messages wait for the send ports that it feeds.'),
   ('flow-port-unreachable', 'RUNTIME', 'WARNING', '0', 'The destination of a send port was not there.'),
   ('flow-port-stopped', 'RUNTIME', 'WARNING', '0', 'A send port is stopped, and messages wait for it.'),
+  ('flow-orchestration-stopped', 'RUNTIME', 'WARNING', '0',
+    'An orchestration is stopped, and messages wait for it.'),
+  ('flow-instances-suspended', 'RUNTIME', 'WARNING', '0', 'Instances of an orchestration are suspended.'),
   ('flow-order-held', 'RUNTIME', 'ERROR', '0', 'Messages wait behind one of their order that needs an operator.'),
   ('flow-suspended', 'RUNTIME', 'WARNING', '0', 'Messages are suspended.'),
   ('flow-no-subscription', 'RUNTIME', 'WARNING', '0', 'Messages matched nothing in the last day.'),
@@ -136,12 +139,17 @@ create function parley_flow._p_find_message_faults() returns table (
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select case when s.state = 'Stopped' then 'flow-port-stopped' else 'flow-port-unreachable' end, 'send port', s.name,
+  select case
+      when s.state <> 'Stopped' then 'flow-port-unreachable'
+      when s.is_process then 'flow-orchestration-stopped'
+      else 'flow-port-stopped'
+    end, case when s.is_process then 'orchestration' else 'send port' end, s.name,
     case
       when s.state = 'Stopped' then coalesce('The engine has stopped it: ' || s.stopped_for, 'It is stopped.')
       else format('Nothing is sent until %s: %s', l.next_attempt_at, coalesce(l.last_error, 'no reason was given'))
     end, null::timestamptz,
     case
+      when s.state = 'Stopped' and s.is_process then format('select parley_flow.start(%L, ''orchestration'');', s.name)
       when s.state = 'Stopped' then format('select parley_flow.start(%L);', s.name)
       else format('select * from parley_flow.send_ports where name = %L;  -- and see its destination', s.name)
     end
@@ -168,12 +176,27 @@ as $$
   join parley_flow._p_send_port as s on s.send_port_id = k.send_port_id
   where k.is_waiting
   union all
-  select 'flow-suspended', case when u.send_port is null then 'receive location' else 'send port' end,
+  select 'flow-suspended', case
+      when u.send_port is null then 'receive location'
+      when (u.stage = 'PROCESS') then 'orchestration'
+      else 'send port'
+    end,
     coalesce(u.send_port, u.location, u.receive_port, 'SQL'), format('%s messages with code %s.', count(*), u.code),
     min(u.suspended_at),
     'select * from parley_flow.suspended_groups();  -- and resume, resubmit or terminate them'
   from parley_flow._p_suspended as u
-  group by u.send_port, u.location, u.receive_port, u.code
+  group by u.send_port, u.location, u.receive_port, u.code, (u.stage = 'PROCESS')
+  union all
+  select 'flow-instances-suspended', 'orchestration', s.name,
+    format('%s instances with code %s.', count(*), coalesce(i.fault ->> 'code', '(none)')), min(i.changed_at),
+    format(
+      'select * from parley_flow.instances_matching(%L);  -- and resume or terminate them',
+      jsonb_build_object('orchestration', s.name, 'status', 'SUSPENDED')
+    )
+  from parley_flow._p_instance as i
+  join parley_flow._p_send_port as s on s.send_port_id = i.send_port_id
+  where i.status = 'SUSPENDED'
+  group by s.name, i.fault ->> 'code'
   union all
   select 'flow-no-subscription', 'cause', f.cause_id::text,
     format('%s: %s messages of type %s.', f.explanation, f.failures + (
@@ -185,7 +208,7 @@ as $$
 $$;
 
 comment on function parley_flow._p_find_message_faults() is
-'Finds ports that do not send, orders that wait, and messages that are suspended or matched nothing.';
+'Finds ports that do not send, orders that wait, and messages and instances that are suspended or matched nothing.';
 
 create function parley_flow._p_find_faults(part text, patience interval)
 returns table (

@@ -211,3 +211,26 @@ func TestVersionsLiveSideBySide(t *testing.T) {
 	d.Exec("select parley_flow.maintain()")
 	sqltest.Equal(d.Session, 0, "select count(*)::integer from parley_flow._p_instance")
 }
+
+// Operators are told of instances that are suspended and of orchestrations that are stopped, and counters have how many instances there are.
+func TestDiagnosisAndCountersHaveInstances(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, "", "[]")
+	const findings = `select coalesce(string_agg(concat_ws(' ', code, object_kind, object_name, cause), '; ' order by code), '')
+		from parley_flow._p_find_faults('RUNTIME', '0') where object_kind = 'orchestration' or code like 'flow-port%'`
+	sqltest.Equal(d.Session, "", findings)
+	d.instance()
+	d.instance()
+	failed := d.instance()
+	d.Exec(`update parley_flow._p_instance set status = 'SUSPENDED', fault = '{"code": "size"}' where instance_id = $1`, failed)
+	sqltest.Equal(d.Session, "flow-instances-suspended orchestration Waits 1 instances with code size.", findings)
+	sqltest.Equal(d.Session, "Instances 3, Instances retrying 0, Instances suspended 1, Instances waiting 2", `select
+		string_agg(counter || ' ' || value, ', ' order by counter) from parley_flow.counters where object = 'Orchestrations' and instance = 'Send'`)
+	d.ends(d.Session, failed)
+	d.Exec("select parley_flow.stop('Waits', 'orchestration')")
+	sqltest.Equal(d.Session, "", findings)
+	d.PublishFlow("begins", `{}`)
+	sqltest.Equal(d.Session, "flow-orchestration-stopped orchestration Waits It is stopped.", findings)
+	d.Exec("do $$ begin execute (select cure from parley_flow._p_find_faults('RUNTIME', '0') where code = 'flow-orchestration-stopped'); end $$")
+	sqltest.Equal(d.Session, "", findings)
+}

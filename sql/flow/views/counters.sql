@@ -56,6 +56,22 @@ as $$
       )
     from parley_flow._p_host as h
     union all
+    select 'Orchestrations', h.name, n.counter, coalesce(sum(i.instances) filter (
+        where n.status is null or i.status = n.status
+      ), 0)
+    from parley_flow._p_host as h
+    cross join (
+      values ('Instances', null), ('Instances waiting', 'WAITING'), ('Instances retrying', 'RETRYING'),
+        ('Instances suspended', 'SUSPENDED')
+    ) as n (counter, status)
+    left join (
+      select s.host_id, o.status, count(*) as instances
+      from parley_flow._p_instance as o
+      join parley_flow._p_send_port as s on s.send_port_id = o.send_port_id
+      group by s.host_id, o.status
+    ) as i on i.host_id = h.host_id
+    group by h.name, n.counter, n.status
+    union all
     select 'Message Agent', l.host, 'In-process message leases', coalesce(l.leases, 0) from lanes as l
     union all
     select 'Message Box General', '', 'Spool Size', (select count(*) from parley_flow._p_message as m)
