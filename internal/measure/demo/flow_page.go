@@ -79,7 +79,7 @@ func flowPartnerSection(r *FlowResult) report.Section {
 		},
 		Text: []string{
 			"Orders of partners come as JSON. A map makes them orders of the shop, so that they go where all others go, and an orchestration " +
-				"asks two back ends about each at once. When both have answered, the order is confirmed; when not both have after 5 seconds, " +
+				"asks two back ends about each at once. When both have answered, the order is confirmed; when not both have after 8 seconds, " +
 				"what was asked for is taken back. For one order in five the credit never answers.",
 		},
 		After: []string{
