@@ -59,9 +59,14 @@ func newReceiver(e adapter.Endpoint) (adapter.Receiver, error) {
 	return service.NewReceiver(e, e.Address, limits, s.inputs)
 }
 
+// readPayload reads what a service binding sends, and reports whether it is one.
+func readPayload(body []byte) (p payload, isMail bool) {
+	err := json.Unmarshal(body, &p)
+	return p, err == nil && p.NetworkMessageID != ""
+}
+
 // inputs makes inputs of mail. Mail of which nothing can be taken is an input that fails, so that an operator finds it.
 func (s receiveSettings) inputs(ctx context.Context, tx pgx.Tx, m parley.Message) ([]adapter.Input, error) {
-	var p payload
 	unreadable := func(code, reason string) []adapter.Input {
 		return []adapter.Input{{
 			Body: m.MessageBody, Size: int64(len(m.MessageBody)), ContentType: "application/json", Charset: "utf-8",
@@ -69,7 +74,8 @@ func (s receiveSettings) inputs(ctx context.Context, tx pgx.Tx, m parley.Message
 			Failure: &adapter.Failure{Code: code, Permanent: true, Err: errors.New(reason)},
 		}}
 	}
-	if json.Unmarshal(m.MessageBody, &p) != nil || p.NetworkMessageID == "" {
+	p, isMail := readPayload(m.MessageBody)
+	if !isMail {
 		return unreadable("receive.pipeline", "the message of the service is no mail; let a service binding of mail alone send to it"), nil
 	}
 	if p.Parsed.State == "NONE" {
