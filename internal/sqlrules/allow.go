@@ -263,7 +263,7 @@ var withinReach = map[string]string{
 	"parley_flow._p_receive(text,text,bytea[],jsonb[],text[],jsonb[],integer[],text[],jsonb[],bigint[],jsonb[]," +
 		"text[],text[],bigint,integer[],bigint[],bigint,bigint,bigint,text,parley.caller)": asksTheRight,
 	"parley_flow._p_advance(text,text,bigint[],bigint[],bigint[],integer[],jsonb[],bigint[],bytea[],text[],jsonb[],jsonb[],bigint[]," +
-		"text[],integer[],bigint,integer[],bigint[],jsonb,text[],jsonb,jsonb,parley.caller)": asksTheRight,
+		"text[],integer[],bigint,integer[],bigint[],jsonb,text[],jsonb,jsonb,text[],text[],parley.caller)": asksTheRight,
 	"parley_flow._p_begin_step(text,text,text[],parley.caller)":                           asksTheRight,
 	"parley_flow._p_fire_timers(text,integer,parley.caller)":                              asksTheRight,
 	"parley_flow._p_instance_rows(bigint[],parley.caller)":                                asksTheCaller,
