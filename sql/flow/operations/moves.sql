@@ -21,10 +21,12 @@ as $$
   )
   union all
   select 'parley_flow._p_group_id'::regclass, (select max(g.group_id) from parley_flow._p_group as g)
+  union all
+  select 'parley_flow._p_instance_id'::regclass, (select max(i.instance_id) from parley_flow._p_instance as i)
 $$;
 
 comment on function parley_flow._p_sequence_floors() is
-'Gives the highest number that a message has, and that an AND group has.';
+'Gives the highest number that a message has, that an AND group has, and that an instance of an orchestration has.';
 
 create function parley_flow._p_go_on_elsewhere() returns void
 language plpgsql
