@@ -32,8 +32,12 @@ func TestJobQueuesAndBrokersAreMeasuredInTheSameRun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if latency.Ratios["p50:parley_consumer/"+peer.Name] <= 0 {
-				t.Errorf("latency has the ratios %v", latency.Ratios)
+			// No ratio where a broker that is no part of the transaction has most work begun before the commit: that counts as 0.
+			isMeasured := func(r bench.LatencyResult) bool {
+				return r.System == peer.Name && len(r.Runs) == 1 && r.Runs[0].Messages > 0
+			}
+			if !slices.ContainsFunc(latency.Results, isMeasured) {
+				t.Errorf("latency has the results %v", latency.Results)
 			}
 			report, err := life.Run(t.Context(), bench.Config{
 				Frame: bench.Frame{DSN: dsn}, Variants: []string{"life_one_session"}, Size: 20, Messages: 1, Duration: time.Millisecond, Repeat: 1,
