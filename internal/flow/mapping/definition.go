@@ -5,11 +5,11 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"maps"
 	"path"
 	"slices"
 
+	"github.com/parley-broker/parley/internal/flow/carried"
 	"github.com/parley-broker/parley/internal/flow/fault"
 )
 
@@ -35,7 +35,9 @@ type Program struct {
 }
 
 // BytesMost bounds the text of a program with all the files that it names, in bytes.
-const BytesMost = 4 << 20
+const BytesMost = carried.BytesMost
+
+var kind = carried.Kind{Name: "map", Give: `give program: {"file": "maps/order.xsl"}`, LeaveOut: "what the map does not need"}
 
 // Defaults of settings, as the database has them.
 const (
@@ -58,32 +60,7 @@ type file struct {
 
 // Check says why a program cannot be used as it stands in a definition.
 func (p *Program) Check() *fault.Fault {
-	size := 0
-	for name, document := range p.Documents {
-		size += len(document)
-		if !fs.ValidPath(name) {
-			return &fault.Fault{
-				Message: fmt.Sprintf("the path of document %q leads out of the folder of definitions", name),
-				Remedy:  "put the file into the folder, or into one in it",
-			}
-		}
-	}
-	_, isCarried := p.Documents[path.Clean(p.File)]
-	switch {
-	case p.File == "":
-		return &fault.Fault{Message: "the map names no file", Remedy: `give program: {"file": "maps/order.xsl"}`}
-	case !isCarried:
-		return &fault.Fault{
-			Message: fmt.Sprintf("the text of map %s is not in the definition", p.File),
-			Remedy:  "apply by parley flow apply, which reads it beside the definitions, or give documents",
-		}
-	case size > BytesMost:
-		return &fault.Fault{
-			Message:  fmt.Sprintf("map %s and the files that it names have %d bytes", p.File, size),
-			Expected: fmt.Sprintf("at most %d", BytesMost), Remedy: "leave out what the map does not need",
-		}
-	}
-	return nil
+	return carried.Check(kind, p.File, p.Documents)
 }
 
 // compiled makes a program of its files, the main one first. prepare gives the text of each as its language has it.

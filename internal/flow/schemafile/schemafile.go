@@ -4,7 +4,6 @@ package schemafile
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -13,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-broker/parley/internal/flow/carried"
 	"github.com/parley-broker/parley/internal/flow/fault"
 	"github.com/parley-broker/parley/internal/flow/jsonbody"
 	"github.com/parley-broker/parley/internal/flow/text"
@@ -20,7 +20,7 @@ import (
 )
 
 // BytesMost bounds the text of a schema with all the files that it names, in bytes.
-const BytesMost = 4 << 20
+const BytesMost = carried.BytesMost
 
 // A Schema is what a message type has as its schema.
 type Schema struct {
@@ -33,37 +33,11 @@ type Schema struct {
 // IsJSON reports whether it is a JSON Schema, by the name of its file.
 func (s *Schema) IsJSON() bool { return strings.EqualFold(path.Ext(s.File), ".json") }
 
-// ErrNotCarried is in the chain of errors of schemas whose text is not in the definition.
-var ErrNotCarried = errors.New("the definition does not carry the schema")
+var kind = carried.Kind{Name: "schema", Give: `give {"file": "schemas/order.xsd"}`, LeaveOut: "what messages do not need"}
 
 // Check says why a schema cannot be used as it stands in a definition.
 func (s *Schema) Check() *fault.Fault {
-	size := 0
-	for name, document := range s.Documents {
-		size += len(document)
-		if !fs.ValidPath(name) {
-			return &fault.Fault{
-				Message: fmt.Sprintf("the path of document %q leads out of the folder of definitions", name),
-				Remedy:  "put the file into the folder, or into one in it",
-			}
-		}
-	}
-	_, isCarried := s.Documents[path.Clean(s.File)]
-	switch {
-	case s.File == "":
-		return &fault.Fault{Message: "the schema names no file", Remedy: `give {"file": "schemas/order.xsd"}`}
-	case !isCarried:
-		return &fault.Fault{
-			Message: fmt.Sprintf("the text of schema %s is not in the definition", s.File), Err: ErrNotCarried,
-			Remedy: "apply by parley flow apply, which reads it beside the definitions, or give documents",
-		}
-	case size > BytesMost:
-		return &fault.Fault{
-			Message:  fmt.Sprintf("schema %s and the files that it names have %d bytes", s.File, size),
-			Expected: fmt.Sprintf("at most %d", BytesMost), Remedy: "leave out what messages do not need",
-		}
-	}
-	return nil
+	return carried.Check(kind, s.File, s.Documents)
 }
 
 // mark lets a text be UTF-8 whatever its declaration says of the file that it came from.
