@@ -20,26 +20,15 @@ import (
 // typeOf gives a message that an orchestration has constructed its type and promoted properties, by the pipeline that is built in for its
 // form.
 func (h *Host) typeOf(ctx context.Context, m process.Message) (process.Message, error) {
-	name := "PassThruReceive"
-	if trimmed := bytes.TrimLeft(m.Body, " \t\r\n\xef\xbb\xbf\xff\xfe\x00"); len(trimmed) > 0 {
-		switch trimmed[0] {
-		case '<':
-			name = "XMLReceive"
-		case '{', '[':
-			name = "JSONReceive"
-		}
-	}
 	c := h.settings.Load()
 	if c == nil {
 		return m, errors.New("the host has no definitions")
 	}
-	definition := pipeline.BuiltIn()[name]
-	definition.Name = name
-	compiled, err := pipeline.CompileReceive(definition, c.types, nil)
+	compiled, err := pipeline.CompileReceive(pipeline.BuiltInFor(m.Body), c.types, nil)
 	if err != nil {
 		return m, err
 	}
-	made := &onlyMessage{}
+	made := &pipeline.Only{}
 	source := pipeline.Source{Size: int64(len(m.Body)), Type: m.Type, Charset: m.Charset, Open: func(context.Context) (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(m.Body)), nil
 	}}
@@ -48,21 +37,21 @@ func (h *Host) typeOf(ctx context.Context, m process.Message) (process.Message, 
 	}
 	promoted, written := map[string]any{}, map[string]any{}
 	maps.Copy(promoted, m.Promoted)
-	maps.Copy(promoted, made.message.Promoted)
+	maps.Copy(promoted, made.Message.Promoted)
 	maps.Copy(written, m.Written)
-	maps.Copy(written, made.message.Written)
-	m.Promoted, m.Written, m.Body, m.Size = promoted, written, made.body.Bytes(), int64(made.body.Len())
-	if made.message.Type != "" {
-		m.Type = made.message.Type
+	maps.Copy(written, made.Message.Written)
+	m.Promoted, m.Written, m.Body, m.Size = promoted, written, made.Body.Bytes(), int64(made.Body.Len())
+	if made.Message.Type != "" {
+		m.Type = made.Message.Type
 	}
 	if m.Type != "" {
 		m.Promoted["MessageType"] = m.Type
 	}
-	if made.message.Charset != "" {
-		m.Charset = made.message.Charset
+	if made.Message.Charset != "" {
+		m.Charset = made.Message.Charset
 	}
-	if made.message.ContentType != "" {
-		m.Content = made.message.ContentType
+	if made.Message.ContentType != "" {
+		m.Content = made.Message.ContentType
 	}
 	return m, nil
 }
@@ -79,29 +68,6 @@ func ofMessage(err error) error {
 	}
 	return err
 }
-
-// onlyMessage takes the only message of a body.
-type onlyMessage struct {
-	message pipeline.Message
-	body    bytes.Buffer
-}
-
-var _ pipeline.Sink = (*onlyMessage)(nil)
-
-// Begin implements [pipeline.Sink].
-func (s *onlyMessage) Begin(int64) (io.Writer, error) {
-	s.body.Reset()
-	return &s.body, nil
-}
-
-// End implements [pipeline.Sink].
-func (s *onlyMessage) End(m pipeline.Message) error {
-	s.message = m
-	return nil
-}
-
-// Bad implements [pipeline.Sink].
-func (*onlyMessage) Bad(_ pipeline.Message, _ []byte, failure error) error { return failure }
 
 // transform runs a map over messages of an orchestration. One in SQL is called in the transaction of the step.
 func (h *Host) transform(

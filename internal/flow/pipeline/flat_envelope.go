@@ -9,7 +9,6 @@ import (
 	"github.com/parley-broker/parley/internal/flow/envelope"
 	"github.com/parley-broker/parley/internal/flow/fault"
 	"github.com/parley-broker/parley/internal/flow/flatfile"
-	"github.com/parley-broker/parley/internal/flow/interchange"
 	"github.com/parley-broker/parley/internal/flow/xmlscan"
 )
 
@@ -59,22 +58,6 @@ func (c *compiling) flatEnvelope(name string) *envelope.Envelope {
 	return e
 }
 
-// piped gives the envelope of a flat file to the one who takes it apart.
-type piped struct{ w *io.PipeWriter }
-
-func (p piped) Begin(number int64) (io.Writer, error) {
-	if number > 1 {
-		return nil, &fault.Fault{Message: "a second envelope in the file", Number: number, Remedy: "send one envelope in a file"}
-	}
-	return p.w, nil
-}
-
-func (p piped) End(interchange.Message) error { return nil }
-
-func (p piped) Abort(int64) error { return nil }
-
-func (p piped) Bad(bad interchange.Bad) error { return bad.Fault }
-
 // splitEnvelope reads the file as one envelope, and makes a message of each of its parts, which has the type of its root.
 func (d *flatDisassembler) splitEnvelope(ctx context.Context, body io.Reader, settings flatfile.ReadSettings, run *running) error {
 	run.kind, run.isWatched = "", true
@@ -82,7 +65,7 @@ func (d *flatDisassembler) splitEnvelope(ctx context.Context, body io.Reader, se
 	from, to := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		_, err := d.schema.Disassemble(ctx, body, settings, piped{to})
+		_, err := d.schema.Disassemble(ctx, body, settings, envelope.Piped{To: to})
 		_ = to.CloseWithError(err) // a pipe has no error of its own
 		done <- err
 	}()
@@ -97,5 +80,3 @@ func (d *flatDisassembler) splitEnvelope(ctx context.Context, body io.Reader, se
 	}
 	return err
 }
-
-var _ interchange.Sink = piped{}

@@ -86,32 +86,21 @@ func (w *fileWorld) Open(_ context.Context, m process.Message) (io.ReadCloser, e
 
 // Type puts the body through the pipeline that is built in for its form.
 func (w *fileWorld) Type(ctx context.Context, m process.Message) (process.Message, error) {
-	name := "PassThruReceive"
-	if trimmed := bytes.TrimLeft(m.Body, " \t\r\n\xef\xbb\xbf\xff\xfe\x00"); len(trimmed) > 0 {
-		switch trimmed[0] {
-		case '<':
-			name = "XMLReceive"
-		case '{', '[':
-			name = "JSONReceive"
-		}
-	}
-	definition := pipeline.BuiltIn()[name]
-	definition.Name = name
-	compiled, err := pipeline.CompileReceive(definition, w.types, nil)
+	compiled, err := pipeline.CompileReceive(pipeline.BuiltInFor(m.Body), w.types, nil)
 	if err != nil {
 		return m, err
 	}
-	sink := &oneMessage{}
+	sink := &pipeline.Only{}
 	source := pipeline.Source{Size: int64(len(m.Body)), Open: func(context.Context) (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(m.Body)), nil
 	}}
 	if err := compiled.Run(ctx, source, sink); err != nil {
 		return m, err
 	}
-	found := sink.message
+	found := sink.Message
 	m.Type, m.Promoted, m.Written, m.Charset = found.Type, maps.Clone(found.Promoted), found.Written, found.Charset
-	if sink.message.ContentType != "" {
-		m.Content = sink.message.ContentType
+	if sink.Message.ContentType != "" {
+		m.Content = sink.Message.ContentType
 	}
 	if m.Promoted == nil {
 		m.Promoted = map[string]any{}
@@ -119,30 +108,9 @@ func (w *fileWorld) Type(ctx context.Context, m process.Message) (process.Messag
 	if m.Type != "" {
 		m.Promoted["MessageType"] = m.Type
 	}
-	m.Body = sink.body.Bytes()
+	m.Body = sink.Body.Bytes()
 	return m, nil
 }
-
-// oneMessage takes the only message of a body.
-type oneMessage struct {
-	message pipeline.Message
-	body    bytes.Buffer
-}
-
-// Begin implements [pipeline.Sink].
-func (s *oneMessage) Begin(int64) (io.Writer, error) {
-	s.body.Reset()
-	return &s.body, nil
-}
-
-// End implements [pipeline.Sink].
-func (s *oneMessage) End(m pipeline.Message) error {
-	s.message = m
-	return nil
-}
-
-// Bad implements [pipeline.Sink].
-func (*oneMessage) Bad(_ pipeline.Message, _ []byte, failure error) error { return failure }
 
 // Transform gives the result that the command line names.
 func (w *fileWorld) Transform(_ context.Context, name string, _ []process.Message) (process.Message, error) {

@@ -42,10 +42,9 @@ func newSender(e adapter.Endpoint) (adapter.Sender, error) {
 	if err := asError(check(adapter.Send, e.Address, e.Settings, nil)); err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256([]byte(e.Name))
 	s := &sender{
 		name: e.Name, settings: sendDefaults(), permission: e.Permission, logger: e.Logger, journals: map[string]*journal{},
-		temporary: prefix + "out-" + hex.EncodeToString(sum[:4]) + "-",
+		temporary: filename.Temporary(e.Name),
 	}
 	adapter.CheckSettings(e.Settings, &s.settings)
 	s.target, _ = targetOf(e.Address, s.settings)

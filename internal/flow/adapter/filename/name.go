@@ -142,6 +142,12 @@ const LongestName = 255
 // Reserved is with which the names begin that adapters give to files while they work on them.
 const Reserved = ".parley-"
 
+// Temporary is with which the names of the files begin that a port is writing. Ports of other names have another one.
+func Temporary(port string) string {
+	sum := sha256.Sum256([]byte(port))
+	return Reserved + "out-" + hex.EncodeToString(sum[:4]) + "-"
+}
+
 // Name gives the name of the file of a message. Values that others have chosen lead to no other folder.
 func (t Template) Name(m *adapter.Message) (string, error) {
 	var b strings.Builder

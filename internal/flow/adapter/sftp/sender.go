@@ -52,10 +52,9 @@ func newSender(e adapter.Endpoint) (adapter.Sender, error) {
 	if err := checkEndpoint(adapter.Send, e); err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256([]byte(e.Name))
 	s := &sender{
 		endpoint: e, settings: sendDefaults(), cut: map[int64]cut{},
-		temporary: filename.Reserved + "out-" + hex.EncodeToString(sum[:4]) + "-",
+		temporary: filename.Temporary(e.Name),
 	}
 	adapter.CheckSettings(e.Settings, &s.settings)
 	s.address, s.name, _ = targetOf(e.Address, s.settings.Macros)
