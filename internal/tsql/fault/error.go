@@ -15,6 +15,8 @@ type Error struct {
 	Procedure string `json:"procedure,omitempty"`
 	Message   string `json:"message"`
 	Reach     Reach  `json:"-"`
+	// KeepsTransaction says that XACT_ABORT does not count for it: RAISERROR.
+	KeepsTransaction bool `json:"-"`
 }
 
 // Error gives the header and the text as sqlcmd prints them, in one line.
@@ -31,7 +33,7 @@ func (e *Error) IsInformational() bool { return e.Severity <= 10 }
 
 // At gives the error with its place, unless it has one.
 func (e *Error) At(line int, procedure string) *Error {
-	if e.Line != 0 {
+	if e.Line != 0 || e.Procedure != "" {
 		return e
 	}
 	placed := *e
@@ -47,6 +49,8 @@ const (
 	Statement Reach = iota
 	// Scope ends the batch or module in which it stands; the caller goes on, the transaction stays.
 	Scope
+	// Abort ends every module and the batch; the transaction stays: THROW.
+	Abort
 	// Batch ends every module and the batch, and rolls the transaction back; inside TRY it dooms the transaction.
 	Batch
 	// Compile refuses the whole batch before any of it runs; the transaction stays.

@@ -70,7 +70,11 @@ func directive(text string) (spec, string, bool) {
 		return spec{}, text, false
 	}
 	s.verb = text[at]
-	return s, text[at+1:], true
+	rest := text[at+1:]
+	if s.verb == 'S' {
+		rest = strings.TrimPrefix(rest, "_MSG") // of system messages
+	}
+	return s, rest, true
 }
 
 func number(text string, at int) (string, int) {

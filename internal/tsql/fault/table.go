@@ -20,7 +20,7 @@ type message struct {
 	text     string
 }
 
-var reaches = map[string]Reach{"statement": Statement, "scope": Scope, "batch": Batch, "compile": Compile}
+var reaches = map[string]Reach{"statement": Statement, "scope": Scope, "abort": Abort, "batch": Batch, "compile": Compile}
 
 var table = sync.OnceValue(func() map[int]message {
 	read, err := parse(messages)

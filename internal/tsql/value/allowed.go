@@ -101,6 +101,12 @@ func fromNumber(from, to Kind) Permission {
 	return Never
 }
 
+// CheckAssignable gives errors 206 and 257 for a conversion that does not happen by itself.
+func CheckAssignable(from, to Kind) *fault.Error { return checkAllowed(from, to, false) }
+
+// CheckCastable gives error 529 for a conversion that does not exist.
+func CheckCastable(from, to Kind) *fault.Error { return checkAllowed(from, to, true) }
+
 // checkAllowed gives errors 206, 257 and 529 for a conversion that is not allowed.
 func checkAllowed(from, to Kind, isExplicit bool) *fault.Error {
 	switch permission := Allowed(from, to); {

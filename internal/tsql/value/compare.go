@@ -19,6 +19,18 @@ func (s *Settings) Compare(a, b Value) (int, *fault.Error) {
 	return compareSame(a, b), nil
 }
 
+// CompareExactly is Compare by a collation for which case counts.
+func (s *Settings) CompareExactly(a, b Value) (int, *fault.Error) {
+	a, b, err := s.Together(a, b)
+	if err != nil {
+		return 0, err
+	}
+	if order := compareSame(a, b); order != 0 || !a.Kind().IsCharacter() {
+		return order, nil
+	}
+	return -strings.Compare(strings.TrimRight(a.s, " "), strings.TrimRight(b.s, " ")), nil
+}
+
 // Together converts two values to the type that both share by precedence.
 func (s *Settings) Together(a, b Value) (left, right Value, err *fault.Error) {
 	if a.Kind() == b.Kind() && a.Kind() != Decimal {

@@ -146,3 +146,12 @@ func NewTemporal(t Type, m Moment) (v Value, ok bool) {
 		return v, m.Days >= 0 && m.Days <= lastDay
 	}
 }
+
+// ShownMoment gives the date and time as they are printed: the thirds of a millisecond of datetime are rounded.
+func (v Value) ShownMoment() Moment {
+	m := v.Moment()
+	if v.typ.Kind == DateTime {
+		m.Ticks = (m.Ticks + 5_000) / 10_000 * 10_000
+	}
+	return m
+}
