@@ -7,8 +7,6 @@ import (
 	"maps"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/measure/bottleneck"
 	"github.com/parley-broker/parley/internal/measure/machine"
@@ -93,16 +91,7 @@ func (f *Frame) onServer(
 	err = work(followed, c, &head)
 	head.Analysis, head.Samples = stop(head.Analysis, setup.Sync(head.Setup))
 	head.Seconds = time.Since(begun).Seconds()
-	for i, figure := range head.Figures {
-		if limit, is := f.Limits[figure.Name]; is {
-			head.Figures[i].Limit = limit
-		}
-	}
-	verdict := record.Judge(head.Setup, head.Figures)
-	for _, reason := range head.Verdict.Reasons {
-		verdict.Lower(head.Verdict.Grade, "%s", reason)
-	}
-	head.Verdict = verdict
+	head.Conclude(f.Limits)
 	return head, err
 }
 
@@ -114,9 +103,9 @@ func (f *Frame) follow(ctx context.Context, c *cluster, expected time.Duration) 
 	if f.Watch == nil {
 		return ctx, func(*bottleneck.Analysis, float64) (*bottleneck.Analysis, []observe.Sample) { return nil, nil }, nil
 	}
-	conn, err := pgx.ConnectConfig(ctx, c.config)
+	conn, err := c.observatory(ctx)
 	if err != nil {
-		return ctx, nil, fmt.Errorf("connect to sample what sessions wait for: %w", err)
+		return ctx, nil, err
 	}
 	sampler := bottleneck.NewSampler(conn, c.prefix, expected, setup.IsLocal(conn))
 	asking := context.WithoutCancel(ctx)
@@ -131,7 +120,7 @@ func (f *Frame) follow(ctx context.Context, c *cluster, expected time.Duration) 
 		cancel()
 		<-done
 		analysis := sampler.Conclude(asking)
-		analysis.SyncMicroseconds = sync
+		analysis.SyncMicroseconds, analysis.Messages = sync, f.Watch.Measured()
 		if counted != nil {
 			analysis.Balance = counted.Balance
 		}

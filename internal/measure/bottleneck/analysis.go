@@ -21,6 +21,13 @@ type Analysis struct {
 	// Counters holds the server's own counts of that time: "database.blks_read", "wal.wal_bytes", "io.client backend.relation.normal.reads".
 	// A counter that the server's version does not have is missing.
 	Counters map[string]float64 `json:"counters"`
+	// Buffers, Tables, Statements and Horizon are missing or empty where the server does not show them; Notes say why.
+	Buffers    *Cache      `json:"buffers,omitempty"`
+	Tables     []Table     `json:"tables,omitempty"`
+	Statements []Statement `json:"statements,omitempty"`
+	Horizon    []Holder    `json:"horizon,omitempty"`
+	// Messages is how many the clients counted while it was measured; what a message costs is a part of it.
+	Messages float64 `json:"messages,omitempty"`
 	// SyncMicroseconds is how long a durable commit waits for the storage, 0 where that was not measured.
 	SyncMicroseconds float64 `json:"sync_microseconds,omitempty"`
 	// Notes say what could not be seen here.
@@ -88,6 +95,7 @@ const (
 	Replica    = "replica"
 	Client     = "client"
 	Processor  = "processor"
+	Snapshot   = "snapshot"
 	Nothing    = "nothing"
 )
 

@@ -13,7 +13,7 @@ var views = []struct{ prefix, name, query string }{
 	{"database", "pg_stat_database", `
 		select sum(d.blks_read) as blks_read, sum(d.blks_hit) as blks_hit, sum(d.temp_bytes) as temp_bytes,
 			sum(d.xact_commit) as xact_commit, sum(d.xact_rollback) as xact_rollback, sum(d.deadlocks) as deadlocks
-		from pg_catalog.pg_stat_database as d where pg_catalog.starts_with(d.datname, $1)`},
+		from pg_catalog.pg_stat_database as d where pg_catalog.starts_with(d.datname, $1) and d.datname <> pg_catalog.current_database()`},
 	{"wal", "pg_stat_wal", "select w.* from pg_catalog.pg_stat_wal as w where $1::text is not null"},
 	{"checkpoints", "pg_stat_bgwriter", "select b.* from pg_catalog.pg_stat_bgwriter as b where $1::text is not null"},
 	{"checkpoints", "pg_stat_checkpointer", "select c.* from pg_catalog.pg_stat_checkpointer as c where $1::text is not null"},

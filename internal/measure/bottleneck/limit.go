@@ -24,7 +24,7 @@ const (
 
 // Conclude fills in Limit and Others: it walks balance, then what sessions wait for, then the machine, and takes the first that is large.
 func (a *Analysis) Conclude() {
-	found := slices.Concat(a.balance(), a.waiting(), a.machine())
+	found := slices.Concat(a.balance(), a.snapshot(), a.waiting(), a.machine())
 	if len(found) == 0 {
 		found = []Finding{{
 			Kind: Nothing, Sentence: "Nothing stands out: no wait has " + percent(large) + " of the sessions' time.",
@@ -43,11 +43,11 @@ func (a *Analysis) Conclude() {
 // balance is level 1: what goes in has to come out.
 func (a *Analysis) balance() (found []Finding) {
 	b := a.Balance
-	if b.Out <= 0 || b.In <= unbalanced*b.Out {
+	if !b.isUneven() {
 		return nil
 	}
 	rates := fmt.Sprintf("%.0f messages a second go in and %.0f come out", b.In, b.Out)
-	if b.BackEndBusy >= busy {
+	if b.IsBackEnd() {
 		return []Finding{{
 			Kind: BackEnd,
 			Sentence: fmt.Sprintf("Back end: %s; it takes %.1f ms for a message; a faster back end or more connections to it help.", rates,
@@ -59,6 +59,46 @@ func (a *Analysis) balance() (found []Finding) {
 		Kind:     Backlog,
 		Sentence: fmt.Sprintf("Readers: %s, and %.0f wait; more readers or larger batches of them help.", rates, b.Backlog),
 		Change:   Change{Text: "more readers", Setting: SettingReaders},
+	}}
+}
+
+// isUneven reports whether more goes in than comes out.
+func (b Balance) isUneven() bool { return b.Out > 0 && b.In > unbalanced*b.Out }
+
+// IsBackEnd reports whether the far side is what messages wait for.
+func (b Balance) IsBackEnd() bool { return b.isUneven() && b.BackEndBusy >= busy }
+
+// The dead rows, and their number beside each live one, from which on an old snapshot is what limits.
+const (
+	manyDead   = 10_000
+	deadToLive = 1.0
+	oldFor     = 0.5 // of the time that was measured
+)
+
+// snapshot names the oldest holder of dead rows, where there are many: all else that is seen then follows from that.
+func (a *Analysis) snapshot() []Finding {
+	if len(a.Horizon) == 0 {
+		return nil
+	}
+	var most Table
+	for _, t := range a.Tables {
+		if t.Dead > most.Dead {
+			most = t
+		}
+	}
+	oldest := a.Horizon[0]
+	if most.Dead < manyDead || most.Dead < deadToLive*most.Live || oldest.Seconds > 0 && oldest.Seconds < oldFor*a.Seconds {
+		return nil
+	}
+	age := fmt.Sprintf("%.0f transactions old", oldest.Transactions)
+	if oldest.Seconds > 0 {
+		age = fmt.Sprintf("%.0f s old", oldest.Seconds)
+	}
+	return []Finding{{
+		Kind: Snapshot,
+		Sentence: fmt.Sprintf("Old snapshot: %s %s is %s, so that %.0f dead rows of %s stay beside %.0f live ones; its end helps.", oldest.Kind,
+			oldest.Name, age, most.Dead, most.Name, most.Live),
+		Change: Change{Text: "the same without the " + oldest.Kind},
 	}}
 }
 

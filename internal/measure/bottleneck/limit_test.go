@@ -91,6 +91,26 @@ func TestSentenceNamesWhatLimits(t *testing.T) {
 			[]string{"LWLock:BufferContent"},
 			bottleneck.SettingBatch,
 		},
+		"an old snapshot": {
+			bottleneck.Analysis{
+				Seconds: 60, Waits: []bottleneck.Wait{wait("CPU", 0.9)},
+				Horizon: []bottleneck.Holder{{Kind: "prepared transaction", Name: "moved", Transactions: 90_000, Seconds: 61}},
+				Tables:  []bottleneck.Table{{Name: "bench.few", Dead: 20_000, Live: 90_000}, {Name: "bench.queue", Dead: 80_000, Live: 10}},
+			},
+			bottleneck.Snapshot,
+			[]string{"prepared transaction moved is 61 s old", "80000 dead rows of bench.queue stay beside 10 live ones"},
+			"",
+		},
+		"a young snapshot": {
+			bottleneck.Analysis{
+				Seconds: 60, Waits: []bottleneck.Wait{wait("CPU", 0.9)},
+				Horizon: []bottleneck.Holder{{Kind: "session", Name: "process 1", Transactions: 90, Seconds: 1}},
+				Tables:  []bottleneck.Table{{Name: "bench.queue", Dead: 80_000, Live: 10}},
+			},
+			bottleneck.Processor,
+			[]string{"90% of"},
+			bottleneck.SettingBatch,
+		},
 		"a standby": {
 			bottleneck.Analysis{Waits: []bottleneck.Wait{wait("IPC:SyncRep", 0.9)}}, bottleneck.Replica, []string{"90%"}, bottleneck.SettingBatch,
 		},

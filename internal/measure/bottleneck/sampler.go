@@ -42,6 +42,7 @@ type Sampler struct {
 	machine  usage
 	failed   error
 	names    map[waiting]string
+	answers
 }
 
 // waiting is an event and the object of a lock, by numbers until it is named.
@@ -64,6 +65,7 @@ func NewSampler(conn *pgx.Conn, prefix string, expected time.Duration, local boo
 func (s *Sampler) Begin(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.askBefore(ctx)
 	s.before, s.failed = s.count(ctx)
 	s.started, s.begun = readTicks(), time.Now()
 	ctx, cancel := context.WithCancel(ctx)
@@ -111,6 +113,7 @@ func (s *Sampler) End(ctx context.Context) {
 		s.counters[name] += max(0, value-s.before[name])
 	}
 	s.name(ctx)
+	s.askAfter(ctx)
 }
 
 // sampleStatement gives what the sessions are at. A session that has been idle for long is no session of the load: it controls or listens.
@@ -205,6 +208,7 @@ func (s *Sampler) Conclude(ctx context.Context) *Analysis {
 	if !s.local {
 		a.Notes = append(a.Notes, "The server is on another machine: its processors and disks are not seen from here.")
 	}
+	s.answer(a)
 	all := 0
 	merged := map[[2]string]int{}
 	for w, n := range s.counts {

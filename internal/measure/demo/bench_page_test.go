@@ -38,6 +38,19 @@ func benchRun() *record.Head {
 				{Event: "Lock:tuple", Object: "a tuple of bench.account_with_a_name_that_is_long", Share: 0.2},
 				{Event: "CPU", Share: 0.19},
 			},
+			Messages: 120_000, Notes: []string{"Old snapshots were not seen: " + hostile},
+			Buffers: &bottleneck.Cache{All: 16384, Unused: 900, Dirty: 400, Relations: []bottleneck.BufferRelation{{
+				Name: "parley._p_message_of_a_queue_with_a_name_that_is_long_" + hostile, Fork: "visibility map", Buffers: 4000, Share: 0.25,
+				Dirty: 120, Pinned: 2, Usage: []int64{0, 0, 0, 100, 400, 3500},
+			}}},
+			Tables: []bottleneck.Table{{
+				Name: "parley._p_message_of_a_queue_with_a_name_that_is_long", Inserted: 120_000, Updated: 240_000, HotUpdated: 230_000,
+				Deleted: 120_000, Dead: 5000, Live: 10, Bytes: 9e7, Bloat: new(0.97),
+			}},
+			Statements: []bottleneck.Statement{{
+				ID: 1, Text: "select a.handle from parley.receive(queue => $1) as a " + hostile, Calls: 1200, MS: 900, WALBytes: 3e7, Read: 8,
+			}},
+			Horizon: []bottleneck.Holder{{Kind: "session", Name: "psql, process 4711, idle in transaction " + hostile, Transactions: 9e5, Seconds: 75}},
 			System: bottleneck.System{
 				IsSeen: true, Cores: 8, Busy: 0.7, Client: 0.2, Servers: 0.4,
 				Disks: []bottleneck.Disk{{Name: "nvme0n1", Busy: 0.5, WriteMS: 0.08}},

@@ -25,6 +25,10 @@ type Watch struct {
 	done     int
 	throttle string
 	windows  int
+	inAt     int64 // what was counted when the open window began
+	outAt    int64
+	inAll    int64 // what was counted in the windows that have ended
+	outAll   int64
 	since    time.Time // when the open window began
 	measured time.Duration
 	hooks    []Hooks
@@ -170,6 +174,7 @@ func (w *Watch) Window() (end func()) {
 	if first {
 		w.since = time.Now()
 		w.lastAt, w.lastIn, w.lastOut = w.since, w.in.Load(), w.out.Load()
+		w.inAt, w.outAt = w.lastIn, w.lastOut
 	}
 	w.mu.Unlock()
 	if first {
@@ -184,6 +189,7 @@ func (w *Watch) Window() (end func()) {
 		if last {
 			w.sample(time.Now())
 			w.measured += time.Since(w.since)
+			w.inAll, w.outAll = w.inAll+w.in.Load()-w.inAt, w.outAll+w.out.Load()-w.outAt
 		}
 		w.mu.Unlock()
 		if last {
@@ -248,6 +254,16 @@ func (w *Watch) State() State {
 	s := State{Stage: w.stage, Done: w.done, Total: w.total, Throttling: w.throttle, Sample: w.last}
 	s.P50MS, s.P99MS = percentiles(w.times)
 	return s
+}
+
+// Measured is how many messages were counted while something was measured, on the side that counted more.
+func (w *Watch) Measured() float64 {
+	if w == nil {
+		return 0
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return float64(max(w.inAll, w.outAll))
 }
 
 // Samples gives all samples, and what was counted on the client's side.

@@ -40,7 +40,7 @@ func Page(out io.Writer, head *record.Head, command string, own []report.Section
 	page.Sections = append(page.Sections, tableOf(head.Figures))
 	page.Sections = append(page.Sections, analysisOf(head.Analysis)...)
 	if head.Tried != nil {
-		page.Sections = append(page.Sections, report.Section{Title: "Tried", Text: []string{head.Tried.Text, head.Tried.Limited}})
+		page.Sections = append(page.Sections, report.Section{Title: "Tried", Text: []string{head.Tried.Text}})
 	}
 	if c := head.Compared; c != nil {
 		page.Sections = append(page.Sections, comparisonOf(c))
@@ -171,7 +171,7 @@ func analysisOf(a *bottleneck.Analysis) []report.Section {
 		}
 		section.Bars = chart
 	}
-	return []report.Section{section, countersOf(a)}
+	return append([]report.Section{section, countersOf(a)}, objectSections(a)...)
 }
 
 // longestLabel is how many characters of a label fit a chart on a phone.
@@ -188,6 +188,9 @@ func fitting(label string) string {
 func countersOf(a *bottleneck.Analysis) report.Section {
 	table := &report.Table{Words: true, Head: []string{"Counter", "While it was measured"}}
 	add := func(name, text string) { table.Rows = append(table.Rows, []string{name, text}) }
+	if bytes := a.Counters["wal.wal_bytes"]; a.Messages > 0 && bytes > 0 {
+		add("bytes of the log, a message", record.Number(bytes/a.Messages))
+	}
 	for _, counter := range []struct{ name, label string }{
 		{"database.xact_commit", "transactions"},
 		{"wal.wal_bytes", "bytes of the log"},

@@ -29,6 +29,9 @@ func Text(out io.Writer, head *record.Head, numbers func(io.Writer) error) error
 	if err := writeWaits(out, head.Analysis); err != nil {
 		return err
 	}
+	if err := writeObjects(out, head.Analysis); err != nil {
+		return err
+	}
 	if err := writeComparison(out, head.Compared); err != nil {
 		return err
 	}
@@ -54,7 +57,7 @@ func writeVerdict(out io.Writer, v *record.Verdict) {
 	}
 	fmt.Fprintf(out, "Verdict: %s\n", v.Grade)
 	for _, reason := range v.Reasons {
-		fmt.Fprintf(out, "  - %s\n", reason)
+		writeProse(out, "  - ", reason)
 	}
 }
 
@@ -117,7 +120,7 @@ func writeWaits(out io.Writer, a *bottleneck.Analysis) error {
 	if a == nil || a.Samples == 0 {
 		return nil
 	}
-	fmt.Fprintf(out, "\nOf the sessions' time (%d samples, one every %.0f ms; %.1f sessions, %.1f of them at work)\n", a.Samples,
+	fmt.Fprintf(out, "\nOf the sessions' time (%d samples, one every %.0f ms; %.1f sessions, %.1f at work)\n", a.Samples,
 		a.IntervalMS, a.Sessions, a.Working)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, w := range a.Waits[:min(mostWaits, len(a.Waits))] {
@@ -127,7 +130,7 @@ func writeWaits(out io.Writer, a *bottleneck.Analysis) error {
 		return err
 	}
 	for _, note := range a.Notes {
-		fmt.Fprintf(out, "  %s\n", note)
+		writeProse(out, "  ", note)
 	}
 	return nil
 }
@@ -160,12 +163,37 @@ func writeNext(out io.Writer, head *record.Head) {
 	if head.Analysis == nil {
 		return
 	}
-	fmt.Fprintf(out, "\n%s\n", head.Analysis.Limit.Sentence)
+	fmt.Fprintln(out)
+	writeProse(out, "", head.Analysis.Limit.Sentence)
 	if head.Tried != nil {
-		fmt.Fprintf(out, "Tried: %s\n", head.Tried.Text)
+		writeProse(out, "Tried: ", head.Tried.Text)
 		return
 	}
-	fmt.Fprintf(out, "Try next: %s\n", Next(head.Analysis.Limit.Change))
+	writeProse(out, "Try next: ", Next(head.Analysis.Limit.Change))
+}
+
+// proseWidth is how many columns a line of prose has: those of the narrowest usual terminal.
+const proseWidth = 80
+
+// writeProse breaks a text between words; what follows the first line stands below the text behind its beginning.
+func writeProse(out io.Writer, begin, text string) {
+	indent := utf8.RuneCountInString(begin)
+	if indent > 4 {
+		indent = 2
+	}
+	line := begin
+	isEmpty := true
+	for word := range strings.FieldsSeq(text) {
+		if !isEmpty && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > proseWidth {
+			fmt.Fprintln(out, line)
+			line, isEmpty = strings.Repeat(" ", indent), true
+		}
+		if !isEmpty {
+			line += " "
+		}
+		line, isEmpty = line+word, false
+	}
+	fmt.Fprintln(out, line)
 }
 
 // Next says what to try.

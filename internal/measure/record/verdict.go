@@ -48,6 +48,22 @@ const crowded = 50
 // Noisy is the spread from which on a figure of several runs does not say much.
 const Noisy = 0.25
 
+// Conclude gives the figures limits of other origin, by their names, and adds to the verdict what every scenario has.
+func (h *Head) Conclude(limits map[string]Limit) {
+	for i, figure := range h.Figures {
+		if limit, is := limits[figure.Name]; is {
+			h.Figures[i].Limit = limit
+		}
+	}
+	verdict := Judge(h.Setup, h.Figures)
+	if h.Verdict != nil {
+		for _, reason := range h.Verdict.Reasons {
+			verdict.Lower(h.Verdict.Grade, "%s", reason)
+		}
+	}
+	h.Verdict = verdict
+}
+
 // Judge gives the verdict of what every scenario has: checks of the set-up, limits of figures, spreads.
 func Judge(checks []Check, figures []Figure) *Verdict {
 	v := &Verdict{Grade: Pass}
