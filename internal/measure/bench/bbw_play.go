@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,12 +14,10 @@ import (
 	"github.com/parley-broker/parley/internal/measure/bottleneck"
 	"github.com/parley-broker/parley/internal/measure/hop"
 	"github.com/parley-broker/parley/internal/measure/observe"
-	"github.com/parley-broker/parley/internal/measure/site"
 	"github.com/parley-broker/parley/internal/measure/statistics"
-	"github.com/parley-broker/parley/schema"
 )
 
-// bbw is one run of the messaging scenario.
+// bbw is one play of a scenario.
 type bbw struct {
 	BBWConfig
 
@@ -32,42 +29,64 @@ type bbw struct {
 	arrived map[int64]int
 	times   []float64
 	bad     error
-	busy    atomic.Int64 // nanoseconds that the back end worked
-	next    int64        // the number of the first body of the next run of the generator
+	busy    atomic.Int64  // nanoseconds that the back end worked
+	next    int64         // the number of the first body of the next run of the generator
+	room    chan struct{} // has an element for each body on its way, where their number is bounded
+}
+
+// newBBW prepares a play on a server.
+func newBBW(config BBWConfig, c *cluster) *bbw {
+	return &bbw{
+		BBWConfig: config, sent: map[int64]time.Time{}, arrived: map[int64]int{}, flow: flow{
+			FlowConfig: FlowConfig{Frame: config.Frame, Connections: config.Connections, Workers: config.Workers, Program: config.Program},
+			cluster:    c,
+		},
+	}
 }
 
 // play runs the engine between a generator and a back end, and takes samples.
 func (b *bbw) play(ctx context.Context, report *BBWReport) error {
-	b.sent, b.arrived = map[int64]time.Time{}, map[int64]int{}
-	start := func(ctx context.Context, place HopPlace) (func(context.Context) error, error) {
-		return b.start(ctx, place)
-	}
-	return b.flow.onEngine(ctx, hop.Parley{}, b.arrive, start, func(back *hop.BackEnd, listen string) (err error) {
+	observe.From(ctx).Plan(1)
+	return b.onEngine(ctx, func(back *hop.BackEnd, listen string) error {
+		if err := b.measured(ctx, back, listen, &report.BBWPlay); err != nil {
+			return err
+		}
+		observe.From(ctx).Done()
+		if !b.Sustain {
+			return nil
+		}
+		var err error
+		report.Patterns, err = b.patterns(ctx, back, listen, report.BBWPlay)
+		return err
+	})
+}
+
+// once plays the scenario, without the patterns.
+func (b *bbw) once(ctx context.Context) (play BBWPlay, err error) {
+	err = b.onEngine(ctx, func(back *hop.BackEnd, listen string) error { return b.measured(ctx, back, listen, &play) })
+	return play, err
+}
+
+// onEngine runs work on an engine that is warm.
+func (b *bbw) onEngine(ctx context.Context, work func(back *hop.BackEnd, listen string) error) error {
+	return b.flow.onEngine(ctx, hop.Parley{}, b.arrive, b.start, func(_ database, back *hop.BackEnd, listen string) error {
 		defer func() { closeAll(ctx, []*pgx.Conn{b.control}) }()
-		b.progress("warming up, %s", b.WarmUp)
 		if b.WarmUp > 0 {
-			if _, err := b.generate(ctx, listen, b.Rate, b.WarmUp); err != nil {
+			b.progress("warming up, %s", b.WarmUp)
+			if _, err := b.generate(ctx, listen, float64(b.Rate), b.WarmUp); err != nil {
 				return err
 			}
 			if err := b.drain(ctx, back); err != nil {
 				return err
 			}
 		}
-		observe.From(ctx).Plan(1)
 		b.progress("measuring, %s", b.Duration)
-		if err := b.measured(ctx, back, listen, report); err != nil {
-			return err
-		}
-		observe.From(ctx).Done()
-		if b.Sustain {
-			return b.patterns(ctx, back, listen, report)
-		}
-		return nil
+		return work(back, listen)
 	})
 }
 
 // measured is the part that counts: samples while the generator sends, then the accounts.
-func (b *bbw) measured(ctx context.Context, back *hop.BackEnd, listen string, report *BBWReport) error {
+func (b *bbw) measured(ctx context.Context, back *hop.BackEnd, listen string, report *BBWPlay) error {
 	b.mu.Lock()
 	b.times = nil
 	b.mu.Unlock()
@@ -86,29 +105,35 @@ func (b *bbw) measured(ctx context.Context, back *hop.BackEnd, listen string, re
 		report.Taken, err = b.sample(sending)
 		taken <- err
 	}()
-	sent, err := b.generate(ctx, listen, b.Rate, b.Duration)
+	sent, err := b.generate(ctx, listen, float64(b.Rate), b.Duration)
 	cancel()
 	if err := errors.Join(err, <-taken); err != nil {
 		return err
 	}
-	end()
 	ended := time.Now()
 	after, err := b.count(ctx)
 	if err != nil {
 		return err
 	}
+	backlog := float64(max(0, b.offered()-back.Taken()))
+	drained := make(chan error, 1)
+	go func() {
+		err := b.drain(ctx, back)
+		report.Drained = time.Since(ended).Seconds()
+		drained <- err
+	}()
+	end() // which takes its time to conclude
 	report.Balance = bottleneck.Balance{
 		In:      (after.received - before.received) / ended.Sub(begun).Seconds(),
 		Out:     (after.processed - before.processed) / ended.Sub(begun).Seconds(),
-		Backlog: float64(max(0, b.next-back.Taken())), BackEndBusy: b.busyPart(ended.Sub(begun)),
+		Backlog: backlog, BackEndBusy: b.busyPart(ended.Sub(begun)),
 	}
 	if taken := after.processed - before.processed; taken > 0 {
 		report.Balance.BackEndMS = float64(b.busy.Load()) / float64(time.Millisecond) / taken
 	}
-	if err := b.drain(ctx, back); err != nil {
+	if err := <-drained; err != nil {
 		return err
 	}
-	report.Drained = time.Since(ended).Seconds()
 	if len(report.Taken) == 0 { // it was shorter than a sample
 		report.Taken = []BBWSample{{
 			Seconds: sent.Took.Seconds(), Received: (after.received - before.received) / sent.Took.Seconds(),
@@ -122,8 +147,8 @@ func (b *bbw) measured(ctx context.Context, back *hop.BackEnd, listen string, re
 func (b *bbw) drain(ctx context.Context, back *hop.BackEnd) error {
 	waiting, cancel := context.WithTimeout(ctx, time.Duration(mostDrain*float64(time.Second)))
 	defer cancel()
-	if err := back.Await(waiting, b.next, patience); err != nil && ctx.Err() == nil {
-		b.progress("the back end has %d of %d messages", back.Taken(), b.next)
+	if err := back.Await(waiting, b.offered(), patience); err != nil && ctx.Err() == nil {
+		b.progress("the back end has %d of %d messages", back.Taken(), b.offered())
 	}
 	return ctx.Err()
 }
@@ -134,7 +159,7 @@ func (b *bbw) busyPart(span time.Duration) float64 {
 }
 
 // account counts what was acknowledged, what the database has counted, and what arrived.
-func (b *bbw) account(ctx context.Context, before bbwCount, sent hop.Sent, report *BBWReport) error {
+func (b *bbw) account(ctx context.Context, before bbwCount, sent hop.Sent, report *BBWPlay) error {
 	at, err := b.settled(ctx, before, min(sent.Messages, b.taken()))
 	if err != nil {
 		return err
@@ -144,6 +169,8 @@ func (b *bbw) account(ctx context.Context, before bbwCount, sent hop.Sent, repor
 	a := &report.Accounts
 	a.Acknowledged, a.Received, a.Processed = sent.Messages, int64(at.received-before.received), int64(at.processed-before.processed)
 	a.Throttled = int64(at.changes - before.changes)
+	report.Offered, report.GeneratorBusy = float64(sent.Messages)/sent.Took.Seconds(), sent.Waiting
+	report.Rate = float64(a.Processed) / (sent.Took.Seconds() + report.Drained)
 	for number := range b.sent {
 		switch times := b.arrived[number]; {
 		case times == 0:
@@ -168,6 +195,13 @@ func (b *bbw) account(ctx context.Context, before bbwCount, sent hop.Sent, repor
 	return b.bad
 }
 
+// offered is how many bodies were sent so far: numbers may be left out.
+func (b *bbw) offered() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return int64(len(b.sent))
+}
+
 // taken is how many different bodies have arrived.
 func (b *bbw) taken() int64 {
 	b.mu.Lock()
@@ -190,9 +224,9 @@ func (b *bbw) settled(ctx context.Context, before bbwCount, messages int64) (at 
 	}
 }
 
-// generate sends bodies with new numbers for a time.
-func (b *bbw) generate(ctx context.Context, listen string, rate int, span time.Duration) (hop.Sent, error) {
-	first, bodies := b.next, bodiesOf(b.Size)
+// generate sends bodies with new numbers for a time: at a rate, or where that is 0 as long as no more than Outstanding are on their way.
+func (b *bbw) generate(ctx context.Context, listen string, rate float64, span time.Duration) (hop.Sent, error) {
+	first, bodies := b.next, bodiesIn(b.Charset, b.Size)
 	watch := observe.From(ctx)
 	g := hop.Generator{Address: listen, Frames: hop.Parley{}, Connections: b.Connections, Rate: rate, Body: func(number int64) []byte {
 		number += first
@@ -203,6 +237,18 @@ func (b *bbw) generate(ctx context.Context, listen string, rate int, span time.D
 		watch.In(1)
 		return bodies(number)
 	}}
+	if rate == 0 {
+		room := make(chan struct{}, b.Outstanding)
+		g.Hold = func(ctx context.Context) {
+			select {
+			case room <- struct{}{}:
+			case <-ctx.Done():
+			}
+		}
+		b.mu.Lock()
+		b.room = room
+		b.mu.Unlock()
+	}
 	return g.Run(ctx, 0, span)
 }
 
@@ -213,7 +259,7 @@ func (b *bbw) arrive(body []byte) {
 		<-time.After(b.BackEndTime) // its work
 		b.busy.Add(int64(time.Since(begun)))
 	}
-	number, err := numberOf(body)
+	number, err := numberIn(body)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err != nil {
@@ -221,6 +267,10 @@ func (b *bbw) arrive(body []byte) {
 		return
 	}
 	b.arrived[number]++
+	select {
+	case <-b.room:
+	default: // it was sent before the bound
+	}
 	b.times = append(b.times, float64(time.Since(b.sent[number]))/float64(time.Millisecond))
 	b.Watch.Out(1)
 	b.Watch.Took(time.Since(b.sent[number]))
@@ -232,11 +282,11 @@ type bbwCount struct{ received, processed, spool, changes float64 }
 func (b *bbw) count(ctx context.Context) (at bbwCount, err error) {
 	err = b.control.QueryRow(ctx, `
 		select
-			coalesce(sum(c.value) filter (where c.counter = 'Documents received'), 0)::double precision,
-			coalesce(sum(c.value) filter (where c.counter = 'Documents processed'), 0)::double precision,
+			coalesce(sum(c.value) filter (where c.counter = 'Documents received' and c.instance = $1), 0)::double precision,
+			coalesce(sum(c.value) filter (where c.counter = 'Documents processed' and c.instance = $2), 0)::double precision,
 			coalesce(sum(c.value) filter (where c.counter = 'Spool Size'), 0)::double precision,
 			(select count(*) from parley_store.pressure_changes as p where p.system = 'flow')::double precision
-		from parley_flow.counters as c`).Scan(&at.received, &at.processed, &at.spool, &at.changes)
+		from parley_flow.counters as c`, bbwReceiveHost, bbwSendHost).Scan(&at.received, &at.processed, &at.spool, &at.changes)
 	if err != nil {
 		return at, fmt.Errorf("read the counters of the database: %w", err)
 	}
@@ -276,7 +326,7 @@ func (b *bbw) sample(ctx context.Context) (taken []BBWSample, err error) {
 	}
 }
 
-// start defines the scenario in an empty database and starts a node that serves both hosts.
+// start defines the scenario in an empty database and starts a node that serves its hosts.
 func (b *bbw) start(ctx context.Context, place HopPlace) (func(ctx context.Context) error, error) {
 	d := database{name: place.Database.Database, config: place.Database}
 	conn, err := d.connect(ctx)
@@ -284,47 +334,8 @@ func (b *bbw) start(ctx context.Context, place HopPlace) (func(ctx context.Conte
 		return nil, err
 	}
 	b.control = conn
-	if err := schema.Install(ctx, conn); err != nil {
-		return nil, fmt.Errorf("install the schema: %w", err)
-	}
-	var role string
-	if err := conn.QueryRow(ctx, "select current_user").Scan(&role); err != nil {
-		return nil, fmt.Errorf("read the role: %w", err)
-	}
-	definitions, err := json.Marshal(bbwDefinitions(place, role))
-	if err != nil {
-		return nil, fmt.Errorf("write the definitions: %w", err)
-	}
-	if _, err := conn.Exec(ctx, "select from parley_flow.apply(definitions => $1::jsonb)", string(definitions)); err != nil {
-		return nil, fmt.Errorf("define the scenario: %w", err)
-	}
-	daemon, err := site.StartDaemon(ctx, site.DaemonConfig{
-		Program: b.Program, Name: "bbw", Folder: place.Folder, DSNs: []string{d.dsn()}, System: "flow", ReadyAt: place.Listen,
-		Args: []string{"--allow-listen", place.Listen, "--allow-connect", place.Target, "--log-level", "warn"},
+	flags := []string{"--allow-listen", place.Listen, "--allow-connect", place.Target}
+	return b.flow.startFlow(ctx, d, place.Folder, place.Listen, flags, func(role string) map[string]any {
+		return bbwDefinitions(b.Scenario, place, role)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return daemon.Stop, nil
 }
-
-// bbwDefinitions are the artefacts of the original under its names: tracking of pipelines is on, no retries.
-func bbwDefinitions(place HopPlace, role string) map[string]any {
-	return map[string]any{
-		"application":  map[string]any{"BBW": map[string]any{"tracking": true}},
-		"host":         map[string]any{"BBW_RxHost": map[string]any{"role": role}, "BBW_TxHost": map[string]any{"role": role}},
-		"receive port": map[string]any{"BBW_Receive": map[string]any{"application": "BBW"}},
-		"receive location": map[string]any{"BBW_TcpIn": map[string]any{
-			"receive_port": "BBW_Receive", "host": "BBW_RxHost", "adapter": "TCP", "address": place.Listen, "pipeline": "PassThruReceive",
-			"settings": map[string]any{"max_connections": 1000},
-		}},
-		"send port": map[string]any{"BBW_Send": map[string]any{
-			"application": "BBW", "host": "BBW_TxHost", "adapter": "TCP", "address": place.Target, "pipeline": "PassThruTransmit",
-			"filter":   [][]map[string]any{{{"property": "ReceivePortName", "operator": "=", "value": "BBW_Receive"}}},
-			"settings": map[string]any{"connections": min(place.Workers, mostConnections)},
-		}},
-	}
-}
-
-// mostConnections is how many an adapter takes.
-const mostConnections = 64

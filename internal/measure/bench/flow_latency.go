@@ -24,9 +24,9 @@ func (f *flow) latency(ctx context.Context, size, rate int) (*FlowLatency, error
 	warm := int64(f.WarmUp.Seconds() * float64(rate))
 	count := warm + int64(f.Duration.Seconds()*float64(rate))
 	w := way{sent: make([]time.Time, count), arrived: make([]time.Time, count)}
-	err = f.onEngine(ctx, hop.Parley{}, w.arrive, f.startParley, func(back *hop.BackEnd, listen string) error {
+	err = f.onEngine(ctx, hop.Parley{}, w.arrive, f.startParley, func(_ database, back *hop.BackEnd, listen string) error {
 		g := hop.Generator{
-			Address: listen, Frames: hop.Parley{}, Connections: f.Connections, Rate: rate, Body: w.send(bodiesOf(size)),
+			Address: listen, Frames: hop.Parley{}, Connections: f.Connections, Rate: float64(rate), Body: w.send(bodiesOf(size)),
 		}
 		if _, err := g.Run(ctx, count, 0); err != nil {
 			return err

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/parley-broker/parley/internal/measure/hop"
 	"github.com/parley-broker/parley/internal/measure/observe"
 	"github.com/parley-broker/parley/internal/measure/site"
@@ -120,7 +122,8 @@ func (f *flow) through(ctx context.Context, frames hop.Frames, size int, start s
 		watch.In(1)
 		return bodies(number)
 	}
-	err = f.onEngine(ctx, frames, func([]byte) { watch.Out(1) }, start, func(back *hop.BackEnd, listen string) error {
+	isOurs := frames == hop.Parley{}
+	err = f.onEngine(ctx, frames, func([]byte) { watch.Out(1) }, start, func(d database, back *hop.BackEnd, listen string) error {
 		g := hop.Generator{Address: listen, Frames: frames, Connections: f.Connections, Body: body}
 		warm, err := g.Run(ctx, 0, f.WarmUp)
 		if err != nil {
@@ -141,6 +144,9 @@ func (f *flow) through(ctx context.Context, frames hop.Frames, size int, start s
 			return err
 		}
 		round.ProcessedPerSecond = float64(sent.Messages) / time.Since(begun).Seconds()
+		if isOurs {
+			return requireCounted(ctx, d, warm.Messages+sent.Messages)
+		}
 		return nil
 	})
 	return round, err
@@ -148,7 +154,8 @@ func (f *flow) through(ctx context.Context, frames hop.Frames, size int, start s
 
 // onEngine runs work on an engine between a generator and a back end.
 func (f *flow) onEngine(
-	ctx context.Context, frames hop.Frames, taken func(body []byte), start startHop, work func(back *hop.BackEnd, listen string) error,
+	ctx context.Context, frames hop.Frames, taken func(body []byte), start startHop,
+	work func(d database, back *hop.BackEnd, listen string) error,
 ) (err error) {
 	d, err := f.cluster.create(ctx, database{})
 	if err != nil {
@@ -174,7 +181,33 @@ func (f *flow) onEngine(
 		return err
 	}
 	defer func() { err = errors.Join(err, stop(context.WithoutCancel(ctx))) }()
-	return work(back, listen)
+	return work(d, back, listen)
+}
+
+// requireCounted fails unless the database has counted so many messages as received, and at least as many as processed: TCP may bring one
+// twice. Hosts report their counts a little later.
+func requireCounted(ctx context.Context, d database, messages int64) error {
+	return d.withConnection(ctx, func(conn *pgx.Conn) error {
+		for deadline := time.Now().Add(patience); ; {
+			var received, processed int64
+			err := conn.QueryRow(ctx, `
+				select
+					coalesce(sum(c.value) filter (where c.counter = 'Documents received'), 0)::bigint,
+					coalesce(sum(c.value) filter (where c.counter = 'Documents processed'), 0)::bigint
+				from parley_flow.counters as c`).Scan(&received, &processed)
+			switch {
+			case err != nil:
+				return fmt.Errorf("read the counters of the database: %w", err)
+			case received == messages && processed >= messages:
+				return nil
+			case time.Now().After(deadline):
+				return fmt.Errorf("%d messages were acknowledged; the database counted %d received and %d processed", messages, received,
+					processed)
+			case !waitUntil(ctx, time.Now().Add(100*time.Millisecond)):
+				return context.Cause(ctx)
+			}
+		}
+	})
 }
 
 // The body of message 7 of 188 bytes begins so; its number has always as many digits.

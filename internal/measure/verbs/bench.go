@@ -70,7 +70,8 @@ run, in turns; the median counts. How it is done, and what to make of the figure
 	for _, scenario := range bench.Scenarios() {
 		m.scenarios = append(m.scenarios, newScenarioCommand(m, scenario))
 	}
-	m.scenarios = append(m.scenarios, newLatencyCommand(m), newFlowCommand(m), newBBWCommand(m))
+	m.scenarios = append(m.scenarios, newLatencyCommand(m), newFlowCommand(m), newBBWCommand(m, bench.BBWMessaging),
+		newBBWCommand(m, bench.BBWOrchestration), newBBWRatioCommand(m))
 	cmd.AddCommand(m.scenarios...)
 	cmd.AddCommand(newHistoryCommand(m), newPresetsCommand(m), newMapsCommand(m))
 	return cmd
