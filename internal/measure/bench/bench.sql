@@ -9,6 +9,18 @@ create table bench.bare (
   body bytea
 );
 
+-- Counts the messages of a queue: what was sent in a batch is a row with many. It reads the rows themselves, as the
+-- queue's view would build each message.
+create function bench.waiting(queue text) returns bigint
+language sql stable
+as $$
+  select coalesce(sum(coalesce(cardinality(m.frame), 1)), 0)
+  from parley.service_queues as q
+  join parley._p_message as m
+    on m.lane between parley._p_lane(q.object_id, 10) and parley._p_set_aside_lane(q.object_id)
+  where q.name = queue
+$$;
+
 -- The row that the paper's procedure writes.
 create table bench.message_drop (
   body bytea

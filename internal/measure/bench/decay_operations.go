@@ -20,7 +20,7 @@ func decayOperations() []decayOperation {
 			name: "send", top: 1,
 			shape: func(c Config) (int, int) { return or(c.Sessions, sendSessions), or(c.Conversations, sendConversations) },
 			run: func(ctx context.Context, b *bench, s stage, d database) (float64, error) {
-				return b.drive(ctx, d, or(b.Sessions, sendSessions), b.sending(s.dialogs[sendQueue], 1, explicit))
+				return b.driveCounted(ctx, d, or(b.Sessions, sendSessions), b.sending(s.dialogs[sendQueue], 1, explicit), moreIn(sendQueue))
 			},
 		},
 		{
@@ -44,7 +44,7 @@ func runReceiveOne(ctx context.Context, b *bench, s stage, d database) (float64,
 	if err := b.load(ctx, s, d, load); err != nil {
 		return 0, err
 	}
-	rate, err := b.drive(ctx, d, or(b.Sessions, receiveSessions), receivingOne(load, explicit))
+	rate, err := b.driveCounted(ctx, d, or(b.Sessions, receiveSessions), receivingOne(load, explicit), fewerIn(receiveQueue))
 	if err != nil {
 		return 0, err
 	}

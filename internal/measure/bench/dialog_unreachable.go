@@ -95,5 +95,5 @@ func (b *bench) driveLocal(ctx context.Context, one *broker, t traffic) (float64
 	if err := local.addQueue(ctx, one.control, sendQueue, t.conversations); err != nil {
 		return 0, err
 	}
-	return b.drive(ctx, one.database, t.sessions, b.sending(local.dialogs[sendQueue], 1, t.in))
+	return b.driveCounted(ctx, one.database, t.sessions, b.sending(local.dialogs[sendQueue], 1, t.in), moreIn(sendQueue))
 }

@@ -18,7 +18,7 @@ func (b *bench) insertTrial(variant string, sessions, batch int, op driver.Opera
 			if err != nil {
 				return 0, err
 			}
-			return b.onCopy(ctx, s, func(d database) (float64, error) { return b.drive(ctx, d, sessions, op) })
+			return b.onCopy(ctx, s, func(d database) (float64, error) { return b.driveCounted(ctx, d, sessions, op, moreRows()) })
 		},
 	}
 }

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -127,11 +128,12 @@ func (b *bench) lifeTrial(v lifeVariant) trial {
 				return 0, err
 			}
 			return b.onCopy(ctx, s, func(d database) (float64, error) {
-				rate, err := b.drive(ctx, d, v.sessions, b.living(v.steps))
+				var done atomic.Int64
+				rate, err := b.drive(ctx, d, v.sessions, counted(b.living(v.steps), &done))
 				if err != nil {
 					return 0, err
 				}
-				return rate, d.withConnection(ctx, func(conn *pgx.Conn) error { return requireLives(ctx, conn, v.steps) })
+				return rate, d.withConnection(ctx, func(conn *pgx.Conn) error { return requireLives(ctx, conn, v.steps, int(done.Load())) })
 			})
 		},
 	}
@@ -161,7 +163,7 @@ func (b *bench) living(steps []lifeStep) driver.Operation {
 const lifeRest = 10 * time.Second
 
 // requireLives prevents a figure for lives that are not over, or messages that were not sent.
-func requireLives(ctx context.Context, conn *pgx.Conn, steps []lifeStep) error {
+func requireLives(ctx context.Context, conn *pgx.Conn, steps []lifeStep, done int) error {
 	for begun := time.Now(); ; {
 		var endpoints, groups, messages int
 		err := conn.QueryRow(ctx, `select (select count(*) from parley.conversation_endpoints as e where e.state <> 'CD'),
@@ -174,8 +176,9 @@ func requireLives(ctx context.Context, conn *pgx.Conn, steps []lifeStep) error {
 			return nil
 		case len(steps) > 1 && time.Since(begun) > lifeRest:
 			return fmt.Errorf("%d endpoints, %d groups and %d messages are left of lives that are over", endpoints, groups, messages)
-		case len(steps) == 1 && (messages == 0 || endpoints != 2*messages || groups != endpoints):
-			return fmt.Errorf("%d messages were sent, with %d endpoints and %d groups", messages, endpoints, groups)
+		case len(steps) == 1 && (messages != done || endpoints != 2*messages || groups != endpoints):
+			return fmt.Errorf("%d conversations were begun; the database has %d messages, %d endpoints and %d groups", done, messages, endpoints,
+				groups)
 		case len(steps) == 1:
 			return nil
 		}

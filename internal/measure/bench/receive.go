@@ -134,7 +134,7 @@ func (b *bench) receiveTrial(v receiveVariant) trial {
 			return b.onCopy(ctx, s, func(d database) (float64, error) {
 				switch {
 				case v.top == 1:
-					return b.drive(observe.WithTaking(ctx), d, sessions, receivingOne(b.Messages, v.in))
+					return b.driveCounted(observe.WithTaking(ctx), d, sessions, receivingOne(b.Messages, v.in), fewerIn(receiveQueue))
 				case v.paper:
 					return timePaperProcedure(ctx, d, v.top, b.Messages)
 				case v.commitEach:

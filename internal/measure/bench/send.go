@@ -89,7 +89,7 @@ func (b *bench) sendTrial(v sendVariant) trial {
 			if v.inServer {
 				send = b.sendingInServer(s.dialogs[sendQueue][0], v.batch)
 			}
-			return b.onCopy(ctx, s, func(d database) (float64, error) { return b.drive(ctx, d, v.sessions, send) })
+			return b.onCopy(ctx, s, func(d database) (float64, error) { return b.driveCounted(ctx, d, v.sessions, send, moreIn(sendQueue)) })
 		},
 	}
 }

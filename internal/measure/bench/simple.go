@@ -122,9 +122,9 @@ func (b *bench) simpleTrial(v simpleVariant) trial {
 				case v.in == nil:
 					return timeTakes(ctx, d, "call bench.take_counted($1, $2, $3, 0)", simpleQueue, v.batch, messages)
 				case v.takes:
-					return b.drive(ctx, d, v.sessions, takingOne(messages, v.in))
+					return b.driveCounted(ctx, d, v.sessions, takingOne(messages, v.in), fewerIn(simpleQueue))
 				}
-				return b.drive(ctx, d, v.sessions, b.putting(v.batch, v.in))
+				return b.driveCounted(ctx, d, v.sessions, b.putting(v.batch, v.in), moreIn(simpleQueue))
 			})
 		},
 	}
@@ -192,7 +192,7 @@ func (b *bench) sendBeside(v simpleVariant) trial {
 				return 0, err
 			}
 			return b.onCopy(ctx, s, func(d database) (float64, error) {
-				return b.drive(ctx, d, v.sessions, b.sending(s.dialogs[sendQueue], v.batch, v.in))
+				return b.driveCounted(ctx, d, v.sessions, b.sending(s.dialogs[sendQueue], v.batch, v.in), moreIn(sendQueue))
 			})
 		},
 	}

@@ -25,7 +25,7 @@ func simpleDecayOperations() []decayOperation {
 			name: "put", top: 1,
 			shape: func(c Config) (int, int) { return or(c.Sessions, sendSessions), 0 },
 			run: func(ctx context.Context, b *bench, _ stage, d database) (float64, error) {
-				rate, err := b.drive(ctx, d, or(b.Sessions, sendSessions), b.putting(1, explicit))
+				rate, err := b.driveCounted(ctx, d, or(b.Sessions, sendSessions), b.putting(1, explicit), moreIn(simpleQueue))
 				if err != nil {
 					return 0, err
 				}
@@ -91,7 +91,7 @@ func runTakeOne(ctx context.Context, b *bench, _ stage, d database) (float64, er
 	if err != nil {
 		return 0, err
 	}
-	rate, err := b.drive(ctx, d, or(b.Sessions, receiveSessions), takingOne(load, explicit))
+	rate, err := b.driveCounted(ctx, d, or(b.Sessions, receiveSessions), takingOne(load, explicit), fewerIn(simpleQueue))
 	if err != nil {
 		return 0, err
 	}
