@@ -63,7 +63,7 @@ func Compare(before, after *Head, file string) (*Comparison, error) {
 		if was.IsCost {
 			d.Change = -d.Change
 		}
-		d.Noise = math.Max(LeastNoise, (was.Spread+is.Spread)/2)
+		d.Noise = NoiseOf(was, is)
 		d.Worse = d.Change < -d.Noise
 		c.Differences = append(c.Differences, d)
 	}
@@ -78,6 +78,9 @@ func Compare(before, after *Head, file string) (*Comparison, error) {
 	slices.Sort(c.Changed)
 	return c, nil
 }
+
+// NoiseOf is the part by which a figure may differ between two runs though nothing has changed.
+func NoiseOf(was, is Figure) float64 { return math.Max(LeastNoise, (was.Spread+is.Spread)/2) }
 
 // shown writes the value of a setting as JSON has it, where every number is one kind of number.
 func shown(value any) string {

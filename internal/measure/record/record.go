@@ -80,6 +80,7 @@ func (f Figure) Keeps() bool {
 // Trial records the effect of a change of one setting.
 type Trial struct {
 	Change  bottleneck.Change `json:"change"`
+	Made    string            `json:"made,omitempty"` // the setting, from what to what; missing where it is for the user to make
 	Before  []Figure          `json:"before"`
 	After   []Figure          `json:"after"`
 	Text    string            `json:"text"`

@@ -7,14 +7,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley/internal/measure/bench"
-	"github.com/parley-broker/parley/internal/measure/bottleneck"
 	"github.com/parley-broker/parley/internal/measure/observe"
 	"github.com/parley-broker/parley/internal/measure/present"
 	"github.com/parley-broker/parley/internal/measure/record"
@@ -158,63 +156,6 @@ func (a *measuring) once(ctx context.Context, m measurement) (outcome, error) {
 	return found, err
 }
 
-// keepChanges leaves a change to the user that is no setting of the scenario.
-func keepChanges(a *bottleneck.Analysis, settings []string) {
-	if a == nil {
-		return
-	}
-	changes := []*bottleneck.Change{&a.Limit.Change}
-	for i := range a.Others {
-		changes = append(changes, &a.Others[i].Change)
-	}
-	for _, change := range changes {
-		if !slices.Contains(settings, change.Setting) {
-			change.Setting = ""
-		}
-	}
-}
-
-// try makes the change that the analysis suggests, measures again, and says what it did.
-func (a *measuring) try(ctx context.Context, m measurement, head *record.Head) error {
-	change := head.Analysis.Limit.Change
-	tried := &record.Trial{Change: change, Before: head.Figures}
-	head.Tried = tried
-	made := ""
-	if change.Setting != "" {
-		made = m.change(change.Setting)
-	}
-	if made == "" {
-		tried.Text = "nothing, as " + change.Text + " is no setting of this run that it could change."
-		return nil
-	}
-	fmt.Fprintf(a.Stderr, "Trying %s\n", made)
-	a.flags.checks = head.Setup
-	found, err := a.once(ctx, m)
-	if err != nil {
-		return fmt.Errorf("measure again with %s: %w", made, err)
-	}
-	again := found.Lead()
-	tried.After = again.Figures
-	var effects []string
-	for i, was := range head.Figures {
-		if i < len(again.Figures) && was.Value > 0 && again.Figures[i].Name == was.Name {
-			effects = append(effects, fmt.Sprintf("%s went from %s to %s (%+.0f%%)", was.Name, record.Text(was.Value, was.Unit),
-				record.Text(again.Figures[i].Value, was.Unit), 100*(again.Figures[i].Value/was.Value-1)))
-		}
-	}
-	if len(effects) > mostEffects {
-		effects = effects[:mostEffects]
-	}
-	tried.Text = "with " + made + " " + strings.Join(effects, "; ") + "."
-	if again.Analysis != nil {
-		tried.Limited = again.Analysis.Limit.Sentence
-		tried.Text += " Then: " + tried.Limited
-	}
-	return nil
-}
-
-const mostEffects = 3
-
 // give writes the result in all forms that were asked for.
 func (a *measuring) give(cmd *cobra.Command, m measurement, found outcome) error {
 	f, head := a.flags, found.Lead()
@@ -264,29 +205,4 @@ func writeFile(path string, write func(io.Writer) error) error {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
-}
-
-// changeNumber multiplies a number of a scenario's settings, and says from what to what.
-func changeNumber(name string, value *int, usual, factor int) string {
-	was := *value
-	if was == 0 {
-		was = usual
-	}
-	*value = was * factor
-	return fmt.Sprintf("%s %d in place of %d", name, *value, was)
-}
-
-// changeOf makes changes of the common configuration.
-func changeOf(config *bench.Config) func(setting string) string {
-	return func(setting string) string {
-		switch setting {
-		case bottleneck.SettingBatch:
-			return changeNumber("batch", &config.Batch, 1, 10)
-		case bottleneck.SettingSessions:
-			return changeNumber("sessions", &config.Sessions, 16, 2)
-		case bottleneck.SettingRows:
-			return changeNumber("rows", &config.Rows, bench.DefaultRows, 100)
-		}
-		return ""
-	}
 }
