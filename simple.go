@@ -17,6 +17,7 @@ type TakenMessage struct {
 	Body         []byte    `json:"body"`       // nil when the message has none
 	EnqueuedAt   time.Time `json:"enqueued_at"`
 	TraceContext *string   `json:"trace_context"`
+	Attempt      int32     `json:"attempt"` // which one this is, as far as failures were counted: 1 at first
 }
 
 // put holds the arguments of PUT that may be left out.
@@ -93,7 +94,7 @@ func PutBatch(ctx context.Context, db DB, queue string, bodies [][]byte, options
 }
 
 // takenColumns are the columns of TAKE in the order of the fields of TakenMessage.
-const takenColumns = "message_id, key, priority, body, enqueued_at, trace_context"
+const takenColumns = "message_id, key, priority, body, enqueued_at, trace_context, coalesce(attempt, 1)"
 
 // Take takes up to count messages from a simple queue, in this transaction: when it rolls back they are in the queue again. Messages that
 // others have taken and not committed are passed by. Of the options of [Receive] only [Wait] has a meaning.

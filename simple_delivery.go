@@ -15,7 +15,7 @@ import (
 // Errors: as [Put].
 func NextMessageDelivery(ctx context.Context, db DB, claim DeliveryClaim, top int) ([]TakenMessage, error) {
 	rows, err := db.Query(ctx, `
-		select message_id, key, priority, body, enqueued_at, trace_context
+		select message_id, key, priority, body, enqueued_at, trace_context, attempt
 		from parley.next_message_delivery(queue => $1, top => $2, claim => $3, lease_ms => $4)`,
 		claim.Queue, int32(min(top, 1<<31-1)), claim.ID, pgdb.Milliseconds(claim.Lease))
 	if err != nil {

@@ -20,7 +20,11 @@ type QueueSettings struct {
 	ExecuteAs             *string // SELF, OWNER or a role
 	Activation            *bool   // whether the procedure is started
 	DeduplicationSeconds  *int32  // for how long a key of [PutOnce] counts, in a simple queue
-	Authorization         *string // owner; only when the queue is created
+	// Retry is for how long messages wait after a failure: the arguments of parley.set_retry_policy as an object of JSON, false for no
+	// policy.
+	Retry         *string
+	Authorization *string // owner; only when the queue is created
+	IfNotExists   *bool   // leave a queue of that name as it is; only when the queue is created
 }
 
 func (s QueueSettings) call(function, queue string) pgdb.Call {
@@ -37,7 +41,9 @@ func (s QueueSettings) call(function, queue string) pgdb.Call {
 	pgdb.Give(&c, "execute_as", "text", s.ExecuteAs)
 	pgdb.Give(&c, "activation", "boolean", s.Activation)
 	pgdb.Give(&c, "deduplication_seconds", "integer", s.DeduplicationSeconds)
+	pgdb.Give(&c, "retry", "jsonb", s.Retry)
 	pgdb.Give(&c, `"authorization"`, "text", s.Authorization)
+	pgdb.Give(&c, "if_not_exists", "boolean", s.IfNotExists)
 	return c
 }
 

@@ -28,11 +28,13 @@ type FailedMessage struct {
 	ErrorTime *time.Time `json:"error_time"`
 	// Answer is the answer of a web address when it refused the message, its first 4,096 characters.
 	Answer *string `json:"answer"`
-	// Of a message that is delivered to a web address and not set aside yet: how often that failed, how many of these failures were
-	// refusals, which count, and when it is delivered again.
+	// Failures is, of a message that is delivered to a web address and not set aside yet, how often that failed. Attempts is how many
+	// failures count: refusals of the web address, or what readers reported. Losses is how often it came back to wait without a
+	// report. RetryAt is when it is delivered or taken again.
 	Failures *int32     `json:"failures"`
 	Attempts *int32     `json:"attempts"`
 	RetryAt  *time.Time `json:"retry_at"`
+	Losses   *int32     `json:"losses"`
 }
 
 // FailedMessageFilter chooses among messages of simple queues that fail; zero values choose all that are set aside.
@@ -50,12 +52,13 @@ type FailedMessageFilter struct {
 func ReadFailedMessages(ctx context.Context, db parley.DB, filter FailedMessageFilter) ([]FailedMessage, error) {
 	from := `
 		select s.queue_name, s.message_id, s.key, s.priority, s.body, s.enqueued_at, s.set_aside_at, s.rollbacks, s.sqlstate,
-			s.error, s.error_time, s.answer, null::integer as failures, null::integer as attempts, null::timestamptz as retry_at
+			s.error, s.error_time, s.answer, null::integer as failures, null::integer as attempts, null::timestamptz as retry_at,
+			null::integer as losses
 		from parley.set_aside_messages as s`
 	if filter.Failing {
 		from = `
 		select f.queue_name, f.message_id, f.key, f.priority, null::bytea, f.enqueued_at, null::timestamptz as set_aside_at, 0, f.sqlstate,
-			f.error, f.error_time, f.answer, f.failures, f.attempts, f.retry_at
+			f.error, f.error_time, f.answer, f.failures, f.attempts, f.retry_at, f.losses
 		from parley.failing_messages as f`
 	}
 	rows, err := db.Query(ctx, "select m.* from ("+from+`) as m
@@ -88,7 +91,7 @@ func RetryMessage(ctx context.Context, db parley.DB, queue string, messageID int
 // Errors: as [RetryMessage].
 func DiscardMessage(ctx context.Context, db parley.DB, queue string, messageID int64) (parley.TakenMessage, error) {
 	rows, err := db.Query(ctx, `
-		select d.message_id, d.key, d.priority, d.body, d.enqueued_at, d.trace_context
+		select d.message_id, d.key, d.priority, d.body, d.enqueued_at, d.trace_context, coalesce(d.attempt, 0)
 		from parley.discard_message($1::text, $2) as d`, queue, messageID)
 	if err != nil {
 		return parley.TakenMessage{}, pgdb.StatementError(err, "discard a message of queue "+queue)

@@ -21,6 +21,8 @@ var unpinned = map[string]string{
 	"parley._p_record_received":   partOfReceive,
 	"parley._p_end_wait":          partOfReceive,
 	"parley._p_set_aside_lane":    putInLine,
+	"parley._p_waiting_lane":      putInLine,
+	"parley._p_lanes":             putInLine,
 	"parley._p_is_system_message": putInLine,
 	"parley._p_usual_type":        putInLine,
 	"parley._p_owner_of_lane":     putInLine,

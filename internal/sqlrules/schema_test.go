@@ -22,7 +22,7 @@ func TestSchemaKeepsTheRules(t *testing.T) {
 }
 
 // knots are how many files the largest knot of a wing has, where files use each other in a circle at all. The numbers may only fall.
-var knots = map[string]int{"parley": 43, "store": 3, "mail": 3}
+var knots = map[string]int{"parley": 39, "store": 3, "mail": 3}
 
 func TestKnotsOfFilesOnlyBecomeSmaller(t *testing.T) {
 	t.Parallel()

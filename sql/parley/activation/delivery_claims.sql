@@ -106,11 +106,11 @@ begin
   end if;
   update parley._p_message as m
   set lane = m.lane
-  where m.lane in (select parley._p_lane(queue.queue_id, p.n) from generate_series(1, 10) as p (n))
+  where m.lane in (select * from parley._p_lanes(queue.queue_id))
     and m.position = any (positions);
   perform
   from parley._p_message as m
-  where m.lane in (select parley._p_lane(queue.queue_id, p.n) from generate_series(1, 10) as p (n))
+  where m.lane in (select * from parley._p_lanes(queue.queue_id))
     and m.position = any (positions)
   for update;
   return true;
@@ -246,7 +246,7 @@ declare
 begin
   perform
   from parley._p_message as m
-  where m.lane in (select parley._p_lane(queue.queue_id, p.n) from generate_series(1, 10) as p (n))
+  where m.lane in (select * from parley._p_lanes(queue.queue_id))
     and m.position = any (message_ids)
   order by m.position
   for update;

@@ -94,7 +94,7 @@ as $$
   select (
     select count(*)
     from parley._p_message as m
-    where m.lane between parley._p_lane($1, 10) and parley._p_set_aside_lane($1)
+    where m.lane between parley._p_lane($1, 10) and parley._p_waiting_lane($1)
   ) + (
     select count(*) from parley._p_delayed_message as d where d.queue_id = $1
   )

@@ -24,6 +24,15 @@ as $$
       from parley._p_message_failure as f
       where f.queue_id = parley._p_owner_of_lane($1) and f.position = n.position and f.retry_at > clock_timestamp()
     )
+    and (
+      $1 <> parley._p_waiting_lane(parley._p_owner_of_lane($1))
+      or exists (
+        select
+        from parley._p_message_wait as w
+        where w.queue_id = parley._p_owner_of_lane($1) and w.position = n.position
+          and w.retry_at <= clock_timestamp()
+      )
+    )
     and not parley._p_is_message_claimed(parley._p_owner_of_lane($1), n.position)
     and parley._p_is_first_of_key(parley._p_owner_of_lane($1), n.endpoint_id, n.position)
   order by n.position
@@ -40,7 +49,7 @@ returns setof parley.taken_message
 language sql volatile
 set search_path = pg_catalog, pg_temp
 as $$
-  select n.position, n.message_key, (11 - $1 % 16)::smallint, n.body, n.enqueued_at, n.trace_context
+  select n.position, n.message_key, parley._p_priority_of(n), n.body, n.enqueued_at, n.trace_context, 1
   from parley._p_message as n
   where n.lane = $1
     and n.endpoint_id = $3
@@ -96,7 +105,7 @@ as $$
 declare
   v_caller oid := parley._p_caller(caller);
   v_queue parley._p_queue := parley._p_find_simple_queue(v_caller, queue, 'RECEIVE');
-  v_priority integer;
+  v_lane integer;
   v_found record;
   v_messages parley.taken_message[];
 begin
@@ -111,15 +120,21 @@ begin
   if coalesce(pg_sequence_last_value('parley._p_next_due'), 0) <= extract(epoch from clock_timestamp()) * 1000000 then
     perform parley._p_deliver_due(v_queue.queue_id, 1000);
   end if;
-  for v_priority in select p.n from generate_series(10, 1, -1) as p (n) where v_queue.priorities & (1 << p.n) > 0 loop
+  -- What has waited after a failure of another reader comes first, and alone.
+  for v_lane in
+    select parley._p_lane(v_queue.queue_id, p.n)
+    from generate_series(10, -1, -1) as p (n)
+    where p.n > 0 and v_queue.priorities & (1 << p.n) > 0 or p.n = -1 and v_queue.has_waits
+    order by p.n > 0, p.n desc
+  loop
     loop
-      select d.position, d.key_id into v_found
-      from parley._p_lock_message_delivery(parley._p_lane(v_queue.queue_id, v_priority)) as d;
+      select d.position, d.key_id into v_found from parley._p_lock_message_delivery(v_lane) as d;
       exit when v_found.position is null;
       v_messages := array(
         select d
         from parley._p_deliverable_messages(
-          parley._p_lane(v_queue.queue_id, v_priority), v_found.position, v_found.key_id, top
+          v_lane, v_found.position, v_found.key_id,
+          case when v_lane = parley._p_waiting_lane(v_queue.queue_id) then 1 else top end
         ) as d
       );
       if claim is null or parley._p_claim_messages(
@@ -164,7 +179,7 @@ begin
   with picked as materialized (
     select n.ctid as row_id, n.position
     from parley._p_message as n
-    where n.lane in (select parley._p_lane(v_queue.queue_id, p.n) from generate_series(1, 10) as p (n))
+    where n.lane in (select * from parley._p_lanes(v_queue.queue_id))
       and n.position = any (message_ids)
     for update skip locked
   ), taken as (
@@ -172,6 +187,9 @@ begin
   ), forgotten as (
     delete from parley._p_message_failure as f using taken as t
     where f.queue_id = v_queue.queue_id and f.position = t.position
+  ), waited as (
+    delete from parley._p_message_wait as w using taken as t
+    where w.queue_id = v_queue.queue_id and w.position = t.position
   )
   select count(*) into v_taken from taken;
   return v_taken;
@@ -223,9 +241,9 @@ as $$
 declare
   v_message record;
 begin
-  select n.ctid as row_id, n.lane into v_message
+  select n.ctid as row_id, parley._p_priority_of(n) as priority into v_message
   from parley._p_message as n
-  where n.lane in (select parley._p_lane(queue.queue_id, p.n) from generate_series(1, 10) as p (n))
+  where n.lane in (select * from parley._p_lanes(queue.queue_id))
     and n.position = _p_set_aside_message_delivery.position
   for update skip locked;
   if not found then
@@ -233,7 +251,9 @@ begin
   end if;
   update parley._p_message as m set lane = parley._p_set_aside_lane(queue.queue_id) where m.ctid = v_message.row_id;
   insert into parley._p_set_aside_message (queue_id, position, priority, rollbacks)
-  values (queue.queue_id, position, 11 - v_message.lane % 16, attempts);
+  values (queue.queue_id, position, v_message.priority, attempts);
+  delete from parley._p_message_wait as w
+  where w.queue_id = queue.queue_id and w.position = _p_set_aside_message_delivery.position;
   return true;
 end
 $$;

@@ -128,6 +128,7 @@ as $$
 declare
   v_lane record;
   v_found record;
+  v_given integer[] := '{}';
 begin
   for v_lane in
     select q.queue_id, q.is_simple, a.lane, w.readers_max, h.blocked_endpoints, h.blocked_positions,
@@ -152,6 +153,7 @@ begin
     continue when parley._p_is_poisoned(v_lane.queue_id);
     if queue_id is distinct from v_lane.queue_id then
       if groups > 0 or is_partial then
+        v_given := v_given || queue_id;
         return next;
       end if;
       queue_id := v_lane.queue_id;
@@ -172,8 +174,16 @@ begin
     is_partial := is_partial or v_found.rows >= rows_max;
   end loop;
   if groups > 0 or is_partial then
+    v_given := v_given || queue_id;
     return next;
   end if;
+  -- Readers take what has waited by turns with the rest, so it counts where there is no rest.
+  return query
+  select d.queue_id, d.messages, d.head, false
+  from unnest(_p_receivable.queue_ids, _p_receivable.readers_max) as w (queue_id, readers_max)
+  join parley._p_queue as q on q.queue_id = w.queue_id and q.has_waits and q.is_receive_enabled
+  cross join lateral parley._p_count_due_waits(w.queue_id, w.readers_max) as d
+  where d.messages > 0 and w.queue_id <> all (v_given);
 end
 $$;
 

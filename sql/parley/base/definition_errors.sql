@@ -62,6 +62,13 @@ from (values
   (8402, 'wait', 'wait_seconds is %1$s', '0 to 2147483 are allowed, and null.', 'Give null to wait for ever.'),
   (8402, 'poison action', 'poison_action is "%1$s"', 'It says what becomes of a message that has come back too often.',
     'Give SET_ASIDE or DISABLE_QUEUE.'),
+  (8402, 'retry', 'retry is "%1$s"', 'That is no retry policy.',
+    'Give an object such as {"first": "1 second", "factor": 2, "longest": "10 minutes", "attempts": 20}, of which '
+      || 'each member may be left out, or false for no policy.'),
+  (8402, 'retry without setting aside', 'queue "%1$s" cannot have a retry policy',
+    'Poison messages are not set aside there.',
+    'Have them set aside: select parley.alter_queue(%1$L, poison_message_handling => true, '
+      || 'poison_action => ''SET_ASIDE'');'),
   (8402, 'kind of a queue', 'unknown kind "%1$s" of a queue', null, 'Use DIALOG or SIMPLE.'),
   (8402, 'retention of a simple queue', 'queue "%1$s" is simple and retains nothing',
     'Retention keeps copies until a conversation ends, and there is none.', 'Leave retention out.'),

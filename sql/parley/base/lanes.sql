@@ -22,6 +22,15 @@ $$;
 comment on function parley._p_set_aside_lane(integer) is
 'Gives the lane of a queue for conversations that are set aside, which readers never scan.';
 
+create function parley._p_waiting_lane(queue_id integer) returns integer
+language sql immutable parallel safe
+as $$
+  select queue_id operator(pg_catalog.*) 16 operator(pg_catalog.+) 12
+$$;
+
+comment on function parley._p_waiting_lane(integer) is
+'Gives the lane of a simple queue for messages that wait for another attempt: behind all others of the queue.';
+
 create function parley._p_owner_of_lane(lane integer) returns integer
 language sql immutable parallel safe
 as $$

@@ -36,6 +36,22 @@ comment on function parley._p_require_finite(timestamptz) is
 'Gives true when a message can be delivered at a time: one that comes, or null.
 Errors: 8402 infinity.';
 
+create function parley._p_require_delay(delay interval) returns boolean
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if delay is not null and not (delay between interval '0' and interval '7 days') then
+    found := parley._p_raise(8402, 'range', 'delay', delay::text, '0', '7 days');
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley._p_require_delay(interval) is
+'Refuses a delay that is negative or longer than 7 days.
+Errors: 8402.';
+
 create function parley._p_require_top(top integer) returns boolean
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp

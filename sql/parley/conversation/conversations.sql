@@ -99,7 +99,7 @@ create index on parley._p_tombstone (conversation_id);
 -- Conversation timers, lifetimes and abandoned endpoints: whatever is due at a time.
 create table parley._p_alarm (
   endpoint_id bigint not null,
-  kind text not null check (kind in ('timer', 'lifetime', 'abandoned', 'pooled')),
+  kind text not null check (kind in ('timer', 'lifetime', 'abandoned', 'pooled', 'retry')),
   due_at timestamptz not null,
   -- When it was due before it was put off; null for all others.
   first_due_at timestamptz,

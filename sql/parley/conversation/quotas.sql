@@ -36,6 +36,10 @@ begin
     left join lateral parley._p_newest_hint(l.lane) as h on true
     join parley._p_message as m on m.lane = l.lane and m.position >= coalesce(h.low_position, 0)
     where queue.priorities & (1 << p.n) > 0
+    union all
+    select 1, coalesce(octet_length(m.body), 0)
+    from parley._p_message as m
+    where m.lane = parley._p_waiting_lane(queue.queue_id) and queue.has_waits
   loop
     rows := rows + 1;
     messages := messages + v_row.messages;

@@ -10,13 +10,16 @@ create table parley._p_set_aside (
   moved_position bigint not null,
   rollbacks integer not null,
   set_aside_at timestamptz not null default clock_timestamp(),
-  set_aside_by xid8 not null default pg_current_xact_id()
+  set_aside_by xid8 not null default pg_current_xact_id(),
+  -- Until when it waits for another attempt (conversation/put_back.sql); null when it is poisonous.
+  retry_at timestamptz
 );
 
 create index on parley._p_set_aside (set_aside_at);
 
 comment on table parley._p_set_aside is
-'Sides of conversations that are set aside. Their messages before moved_position have left the lanes of the queue.';
+'Sides of conversations that are set aside, or wait for another attempt until retry_at. Their messages before
+moved_position have left the lanes of the queue.';
 
 create table parley._p_failure (
   endpoint_id bigint primary key,

@@ -262,6 +262,8 @@ begin
       perform parley._p_end_abandoned(endpoint_id);
     when 'pooled' then
       perform parley._p_end_pooled(endpoint_id);
+    when 'retry' then
+      perform parley._p_end_conversation_wait(endpoint_id);
   end case;
 end
 $$;

@@ -288,7 +288,7 @@ as $$
   join parley._p_service as s using (service_id)
   join parley._p_queue as q using (queue_id)
   left join parley._p_failure as f using (endpoint_id)
-  where scope.endpoint_ids is null or a.endpoint_id = any (scope.endpoint_ids)
+  where a.retry_at is null and (scope.endpoint_ids is null or a.endpoint_id = any (scope.endpoint_ids))
 $$;
 
 comment on function parley._p_find_poison(parley._p_scope) is 'Finds conversations that are set aside.';

@@ -114,7 +114,7 @@ begin
     join parley._p_failure as f using (endpoint_id)
     union all
     select 7, a.set_aside_at, e.conversation_handle, e.side, 'set aside', null, null,
-      format('after %s rollbacks', a.rollbacks)
+      format('after %s rollbacks', a.rollbacks) || coalesce(format(', until %s', a.retry_at), '')
     from ends as e
     join parley._p_set_aside as a using (endpoint_id)
     union all

@@ -46,6 +46,19 @@ begin
     return true;
   end if;
   v_count := parley._p_count_returned(v_queue, position, v_failed);
+  if (parley._p_retry_policy_of(v_queue)).queue_id is not null then
+    -- The first time at once: a bad message of another conversation may have taken it along. After that it waits.
+    return (
+      v_count is distinct from 1 and v_count is distinct from 0
+      or exists (
+        select
+        from parley._p_conversation_retry as r
+        where r.endpoint_id = _p_count_rollback.endpoint_id and r.position = _p_count_rollback.position
+      )
+    ) and (
+      parley._p_make_conversation_wait(v_queue, endpoint_id, position, 0, greatest(v_count, 1), null, false)
+    ).waits;
+  end if;
   if v_count >= v_queue.rollbacks_before_disable then
     if v_queue.poison_action = 'DISABLE_QUEUE' then
       found := parley._p_raise_disabled(queue_id);

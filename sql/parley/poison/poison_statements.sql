@@ -85,11 +85,18 @@ declare
 begin
   -- The holder of the group has received again already, and has counted.
   perform from parley._p_conversation_group as g where g.group_id = endpoint.group_id for update skip locked;
-  if not found or parley._p_is_set_aside(endpoint.endpoint_id) then
+  if not found then
+    return;
+  elsif parley._p_is_wait_over(endpoint.endpoint_id) then
+    perform parley._p_postpone_conversation(queue, endpoint.endpoint_id, 1, 0, null, false);
+    return;
+  elsif parley._p_is_set_aside(endpoint.endpoint_id) then
     return;
   end if;
   v_head := parley._p_first_message(queue, endpoint);
-  if v_head.came_back then
+  if v_head.came_back and (parley._p_retry_policy_of(queue)).queue_id is not null then
+    perform parley._p_make_conversation_wait(queue, endpoint.endpoint_id, v_head.position, 1, 0, null, false);
+  elsif v_head.came_back then
     perform parley._p_count_rollback(queue.queue_id, endpoint.endpoint_id, v_head.position);
   end if;
 end

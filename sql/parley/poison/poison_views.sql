@@ -27,7 +27,8 @@ returns table (
   answer text,
   failures integer,
   attempts integer,
-  retry_at timestamptz
+  retry_at timestamptz,
+  losses integer
 )
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
@@ -65,7 +66,7 @@ as $$
         else 0
       end::integer
     ),
-    s.set_aside_at,
+    case when s.retry_at is null then s.set_aside_at end,
     f.sqlstate,
     coalesce(f.error, d.last_error),
     coalesce(f.failed_at, d.failed_at),
@@ -73,8 +74,9 @@ as $$
     w.rows = 10000,
     case when f.answered_at = f.failed_at then f.answer end,
     d.failures,
-    d.attempts,
-    d.retry_at
+    coalesce(d.attempts, y.attempts),
+    coalesce(s.retry_at, d.retry_at),
+    y.losses
   from (
     select i.endpoint_id from parley._p_set_aside as i
     union
@@ -89,6 +91,7 @@ as $$
   left join parley._p_set_aside as s on s.endpoint_id = e.endpoint_id
   left join parley._p_failure as f on f.endpoint_id = e.endpoint_id
   left join parley._p_delivery_failure as d on d.endpoint_id = e.endpoint_id
+  left join parley._p_conversation_retry as y on y.endpoint_id = e.endpoint_id
   cross join lateral (select coalesce(pg_sequence_last_value(q.rollback_sequence), 0) as count) as r
   cross join lateral parley._p_first_message(q, e) as m
   left join parley._p_message_type as t on t.message_type_id = m.message_type_id
@@ -162,13 +165,15 @@ select
   c.answer,
   c.failures,
   c.attempts,
-  c.retry_at
+  c.retry_at,
+  c.losses
 from parley._p_failing_conversations() as c
 where c.set_aside_since is null;
 
 comment on view parley.failing_conversations is
 'Conversations of which a reader has reported a failure (parley.record_failure), or whose message a web address has
-refused (parley.delivery_failures), and whose message is in the queue and not set aside yet.';
+refused (parley.delivery_failures), and whose message is in the queue and not set aside yet; and those that wait for
+another attempt (retry_at).';
 
 create function parley._p_sees_set_aside(
   queue_id integer,
@@ -182,7 +187,7 @@ as $$
     from parley._p_set_aside as s
     join parley._p_endpoint as e using (endpoint_id)
     join parley._p_service as v using (service_id)
-    where v.queue_id = q.queue_id and e.state <> 'DO'
+    where v.queue_id = q.queue_id and e.state <> 'DO' and s.retry_at is null
   )
   from parley._p_queue as q
   where q.queue_id = $1 and parley._p_is_visible(parley._p_caller(caller), 'queue', q.queue_id, q.owner)
@@ -243,5 +248,9 @@ comment on column parley.failing_conversations.answer is
 comment on column parley.failing_conversations.failures is
 'How often it was delivered to a web address and not accepted; null when it is not delivered.';
 comment on column parley.failing_conversations.attempts is
-'How many of these count towards max_attempts: those in which the web address refused.';
-comment on column parley.failing_conversations.retry_at is 'When it is delivered again.';
+'How many of these count towards max_attempts: those in which the web address refused. Of a conversation that waits by
+a retry policy, how many failures were reported.';
+comment on column parley.failing_conversations.retry_at is
+'When it is delivered, or received, again at the earliest; null when it need not wait.';
+comment on column parley.failing_conversations.losses is
+'How often it came back to wait without a report; null where no retry policy made it wait.';

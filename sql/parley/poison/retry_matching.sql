@@ -6,48 +6,6 @@
 -- follows and so does not wait either.
 -- Cost: reading in the order of time to the number that was asked for, then that of retry_poison for each.
 
-create function parley._p_claim_set_aside(endpoint_id bigint) returns boolean
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_endpoint parley._p_endpoint;
-  v_id bigint;
-begin
-  select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_claim_set_aside.endpoint_id;
-  perform from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id for update skip locked;
-  if not found then
-    return false;
-  end if;
-  for v_id in
-    select e.endpoint_id
-    from parley._p_endpoint as e
-    where e.endpoint_id in (v_endpoint.endpoint_id, v_endpoint.far_endpoint_id)
-    order by e.endpoint_id
-  loop
-    if v_id = v_endpoint.endpoint_id then
-      perform from parley._p_endpoint as e where e.endpoint_id = v_id for no key update skip locked;
-    else
-      perform from parley._p_endpoint as e where e.endpoint_id = v_id for update skip locked;
-    end if;
-    if not found then
-      return false;
-    end if;
-  end loop;
-  return exists (
-    select
-    from parley._p_set_aside as s
-    join parley._p_endpoint as e using (endpoint_id)
-    join parley._p_conversation_group as g using (group_id)
-    where s.endpoint_id = _p_claim_set_aside.endpoint_id and e.state <> 'DO'
-  );
-end
-$$;
-
-comment on function parley._p_claim_set_aside(bigint) is
-'Locks a conversation that is set aside, its group, and its far side against senders; false when somebody holds one of
-them, or it is not set aside any more. Waits for nobody.';
-
 create function parley.retry_poison_matching(
   top integer default 100,
   queue text default null,
@@ -91,6 +49,7 @@ begin
     join parley._p_service as v using (service_id)
     left join parley._p_failure as f using (endpoint_id)
     where v.queue_id = any (v_queues)
+      and s.retry_at is null
       and e.state <> 'DO'
       and (retry_poison_matching.service_name is null or e.service_name = retry_poison_matching.service_name)
       and (retry_poison_matching.contract is null or e.service_contract_name = retry_poison_matching.contract)

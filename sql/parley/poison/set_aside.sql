@@ -141,50 +141,6 @@ that waits in it is set aside: gives how many rows it has moved out of the way, 
 received. Of a group that is being delivered it gives most.
 Arguments: queue_id; group_id; endpoint_id and position of the message found; most, at most so many rows.';
 
-create function parley._p_put_back(queue parley._p_queue, endpoint parley._p_endpoint) returns bigint
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_put_back bigint;
-begin
-  delete from parley._p_set_aside as s where s.endpoint_id = endpoint.endpoint_id;
-  delete from parley._p_failure as f where f.endpoint_id = endpoint.endpoint_id;
-  update parley._p_endpoint as e
-  set is_plain = true
-  where e.endpoint_id = endpoint.endpoint_id
-    and e.state <> 'ER'
-    and not exists (
-      select from parley._p_endpoint as o where o.group_id = e.group_id and o.endpoint_id <> e.endpoint_id
-    )
-    and not exists (select from parley._p_alarm as a where a.endpoint_id = e.endpoint_id and a.kind = 'timer')
-    and not exists (
-      select from parley._p_message as m where m.endpoint_id = e.endpoint_id and m.message_type_id in (1, 5)
-    );
-  with placed as materialized (
-    select o.row_id, nextval(queue.position_sequence) * 1024 as position, o.messages
-    from (
-      select m.ctid as row_id, coalesce(cardinality(m.frame), 1) as messages
-      from parley._p_message as m
-      where m.endpoint_id = endpoint.endpoint_id
-      order by m.position
-    ) as o
-  ), moved as (
-    update parley._p_message as m
-    set position = p.position, lane = parley._p_lane(queue.queue_id, endpoint.priority)
-    from placed as p
-    where m.ctid = p.row_id
-  )
-  select coalesce(sum(p.messages), 0) into v_put_back from placed as p;
-  perform parley._p_wake_readers(queue.queue_id, queue.wakeup_sequence);
-  return v_put_back;
-end
-$$;
-
-comment on function parley._p_put_back(parley._p_queue, parley._p_endpoint) is
-'Puts a conversation that is set aside back at the end of its queue, its messages in their order, and gives how many
-they are. Its group, its own row and, FOR UPDATE, that of the far side are locked.';
-
 create function parley._p_set_aside_found(only_queues integer[]) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -204,6 +160,7 @@ begin
     from parley._p_queue as q
     where q.is_poison_message_handling_enabled
       and q.poison_action = 'SET_ASIDE'
+      and not exists (select from parley._p_retry_policy as p where p.queue_id = q.queue_id)
       and (only_queues is null or q.queue_id = any (only_queues))
   loop
     v_value := coalesce(pg_sequence_last_value(v_queue.rollback_sequence), 0);
@@ -247,16 +204,3 @@ comment on function parley._p_set_aside_found(integer[]) is
 'Sets aside, in this transaction, what readers have found to be poisonous: theirs may have rolled
 back. Gives how many conversations.
 Arguments: only_queues, of these alone; null for all.';
-
-create function parley._p_record_unseen() returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  perform set_config('parley.unseen', 'on', true);
-end
-$$;
-
-comment on function parley._p_record_unseen() is
-'Records, to the end of the transaction, that it has locked or changed something that only others need: a group that
-had nothing, a conversation that is set aside. They get it when the transaction commits, so it should not wait.';

@@ -34,7 +34,7 @@ as $$
   from parley._p_message as m
   where m.position = $2
     and m.lane in (
-      select parley._p_lane($1, p.n) from generate_series(1, 10) as p (n)
+      select * from parley._p_lanes($1)
       union all
       select parley._p_set_aside_lane($1)
     )
@@ -64,50 +64,11 @@ as $$
       and not exists (
         select from parley._p_set_aside_message as s where s.queue_id = f.queue_id and s.position = f.position
       )
+      and not exists (
+        select from parley._p_message_wait as w where w.queue_id = f.queue_id and w.position = f.position
+      )
     )
 $$;
 
 comment on function parley._p_remove_old_failures(integer) is
 'Removes the failures of messages that are gone, of the oldest 100 of a queue, and reports that are older than a day.';
-
-create function parley.record_message_failure(
-  queue text, message_id bigint, sqlstate text, message text, caller parley.caller default parley.current_caller()
-) returns boolean
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-set lock_timeout = '1s'
-as $$
-declare
-  v_queue parley._p_queue := parley._p_find_simple_queue(parley._p_caller(caller), queue, 'RECEIVE');
-  v_key_id bigint := parley._p_key_of_message(v_queue.queue_id, message_id);
-begin
-  if v_key_id is null then
-    return false;
-  end if;
-  insert into parley._p_message_failure as f (queue_id, position, key_id, failed_at, sqlstate, error)
-  values (
-    v_queue.queue_id, message_id, v_key_id, clock_timestamp(),
-    substring(record_message_failure.sqlstate from '^[0-9A-Z]{5}$'), left(coalesce(message, ''), 2000)
-  )
-  on conflict on constraint _p_message_failure_pkey do update
-  set failed_at = excluded.failed_at, sqlstate = excluded.sqlstate, error = excluded.error, answer = null;
-  perform parley._p_remove_old_failures(v_queue.queue_id);
-  return true;
-exception
-  when others then
-    return false;
-end
-$$;
-
-comment on function parley.record_message_failure(text, bigint, text, text, parley.caller) is
-'Reports that a transaction that had taken a message from a simple queue has failed, and why. Call it afterwards, in a
-transaction of its own, when it had taken that message alone: of several nobody knows which was bad. The last report of
-each message is kept, for a day or as long as the message is set aside; parley.set_aside_messages and
-parley.failing_messages show it. It counts nothing: the rollback is counted when the message is taken again.
-Returns whether it was recorded: not when the message is gone.
-Arguments: queue; message_id; sqlstate of the error, null when it came from elsewhere; message, its text, of which the
-first 2,000 characters are kept.
-Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, 9609 malformed name.
-Source: spec P32, 5.6.';

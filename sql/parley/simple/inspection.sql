@@ -55,18 +55,24 @@ returns table (
   answer text,
   failures integer,
   attempts integer,
-  retry_at timestamptz
+  retry_at timestamptz,
+  losses integer
 )
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select q.lookup_name, f.position, m.message_key, (11 - m.lane % 16)::smallint, m.enqueued_at, f.sqlstate, f.error,
-    f.failed_at, f.answer, nullif(f.failures, 0), case when f.failures > 0 then f.attempts end, f.retry_at
-  from parley._p_message_failure as f
+  select q.lookup_name, m.position, m.message_key, parley._p_priority_of(m), m.enqueued_at, f.sqlstate, f.error,
+    f.failed_at, f.answer, nullif(f.failures, 0), coalesce(w.attempts, case when f.failures > 0 then f.attempts end),
+    coalesce(w.retry_at, f.retry_at), w.losses
+  from (
+    select o.queue_id, o.position from parley._p_message_failure as o
+    union
+    select o.queue_id, o.position from parley._p_message_wait as o
+  ) as n
   join parley._p_queue as q using (queue_id)
-  join parley._p_message as m
-    on m.position = f.position
-    and m.lane in (select parley._p_lane(f.queue_id, p.n) from generate_series(1, 10) as p (n))
+  join parley._p_message as m on m.position = n.position and m.lane in (select * from parley._p_lanes(n.queue_id))
+  left join parley._p_message_failure as f on f.queue_id = n.queue_id and f.position = n.position
+  left join parley._p_message_wait as w on w.queue_id = n.queue_id and w.position = n.position
   where parley._p_has_permission(parley._p_caller(caller), 'RECEIVE', 'queue', q.queue_id, q.owner)
 $$;
 
@@ -74,14 +80,15 @@ comment on function parley._p_failing_messages(parley.caller) is 'Gives what par
 
 create view parley.failing_messages as
 select f.queue_name, f.message_id, f.key, f.priority, f.enqueued_at, f.sqlstate, f.error, f.error_time, f.answer,
-  f.failures, f.attempts, f.retry_at
+  f.failures, f.attempts, f.retry_at, f.losses
 from parley._p_failing_messages() as f;
 
 comment on view parley.failing_messages is
 'Messages of simple queues that wait in their queue after a failure and are not set aside yet: a reader has reported
-the failure (parley.record_message_failure), or a web address has not accepted them. failures is how often they were
-delivered to a web address and not accepted, attempts how many of these count, and retry_at when they are delivered
-again. Of queues that the role may take from.';
+the failure (parley.retry, parley.record_message_failure), they came back without a word, or a web address has not
+accepted them. attempts is how many failures were reported, losses how often they came back without a report, as when a
+reader is killed, and retry_at when they are taken again at the earliest. failures is how often they were delivered to a
+web address and not accepted; then attempts is how many of these count. Of queues that the role may take from.';
 
 create function parley._p_delayed_messages(caller parley.caller default parley.current_caller())
 returns table (queue_name text, delayed_id bigint, due_at timestamptz, key text, priority smallint, body bytea)
@@ -116,7 +123,7 @@ declare
 begin
   found := parley._p_require_top(top);
   return query
-  select m.position, m.message_key, (11 - m.lane % 16)::smallint, m.body, m.enqueued_at, m.trace_context
+  select m.position, m.message_key, (11 - m.lane % 16)::smallint, m.body, m.enqueued_at, m.trace_context, 1
   from parley._p_message as m
   where m.lane between parley._p_lane(v_queue.queue_id, 10) and parley._p_lane(v_queue.queue_id, 1)
   order by m.lane, m.position
@@ -199,7 +206,7 @@ declare
 begin
   return row(
     v_message.position, v_message.message_key, 11 - v_message.lane % 16, v_message.body, v_message.enqueued_at,
-    v_message.trace_context
+    v_message.trace_context, null
   )::parley.taken_message;
 end
 $$;

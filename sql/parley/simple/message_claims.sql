@@ -71,7 +71,7 @@ begin
   using picked as p
   where m.ctid = p.row_id
   returning m.position, m.message_key, (11 - _p_take_unclaimed.lane % 16)::smallint, m.body, m.enqueued_at,
-    m.trace_context;
+    m.trace_context, 1;
 end
 $$;
 

@@ -17,11 +17,14 @@ create type parley.taken_message as (
   priority smallint,
   body bytea,
   enqueued_at timestamptz,
-  trace_context text
+  trace_context text,
+  attempt integer
 );
 
 comment on type parley.taken_message is
-'A message of a simple queue. message_id is its place in the order of arrival, and changes when it is put back.';
+'A message of a simple queue. message_id is its place in the order of arrival; it stays while the message waits for
+another attempt, and changes when it is put back after it was set aside. attempt is which attempt this is, as far as
+failures were counted: 1 at first.';
 
 create table parley._p_delayed_message (
   delayed_id bigint generated always as identity primary key,
@@ -95,10 +98,18 @@ set jit = off
 as $$
 declare
   v_next timestamptz := (select d.due_at from parley._p_delayed_message as d order by d.due_at limit 1);
+  v_last timestamptz;
 begin
   if v_next <= now then
     return false;
   end if;
+  -- A wait that is over stays until somebody takes the message, and must not have all others scan: only the next one
+  -- counts. The readers of those that are over since the last time are woken here.
+  v_next := least(
+    v_next, (select w.retry_at from parley._p_message_wait as w where w.retry_at > now order by w.retry_at limit 1)
+  );
+  v_last := to_timestamp(coalesce(pg_sequence_last_value('parley._p_next_due'), 0) / 1000000.0);
+  perform parley._p_wake_for_waits(greatest(v_last, now - interval '1 minute') - interval '1 second', now);
   -- A message that an uncommitted transaction has put is not seen here: scan again within a second.
   v_next := least(v_next, now + interval '1 second');
   perform setval('parley._p_next_due', (extract(epoch from v_next) * 1000000)::bigint);
@@ -123,7 +134,7 @@ begin
     select
     from parley._p_delayed_message as d
     where d.queue_id = _p_has_due_message.queue_id and d.due_at <= v_now and not parley._p_is_running(d.xmax)
-  );
+  ) or parley._p_has_due_wait(queue_id);
 end
 $$;
 
@@ -211,7 +222,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   delete from parley._p_message as m
-  where m.lane between parley._p_lane(old.queue_id, 10) and parley._p_set_aside_lane(old.queue_id);
+  where m.lane between parley._p_lane(old.queue_id, 10) and parley._p_waiting_lane(old.queue_id);
   return null;
 end
 $$;

@@ -76,7 +76,7 @@ begin
       left join (
         select s.queue_id, count(*) as conversations
         from parley._p_set_aside as p
-        join parley._p_endpoint as e using (endpoint_id)
+        join parley._p_endpoint as e on e.endpoint_id = p.endpoint_id and p.retry_at is null
         join parley._p_service as s using (service_id)
         group by s.queue_id
       ) as a using (queue_id)

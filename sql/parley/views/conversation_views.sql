@@ -246,12 +246,16 @@ left join lateral (
   from parley._p_delayed_send as x
   where p.has_delayed and x.endpoint_id = p.endpoint_id
 ) as d on true
-left join parley._p_set_aside as a on a.endpoint_id = p.endpoint_id and e.state <> 'DO'
+left join parley._p_set_aside as a
+  on a.endpoint_id = p.endpoint_id and e.state <> 'DO' and a.retry_at is null
 where e.state in ('DI', 'ER', 'SO')
   -- A side that has ended is kept by messages that are to come later, and nobody has to do anything.
   or e.state = 'DO' and (d.due_at < clock_timestamp()) is not false
   or t.oldest is not null
-  or w.waiting > 0
+  or w.waiting > 0 and not exists (
+    -- It waits for another attempt: parley.failing_conversations.
+    select from parley._p_set_aside as y where y.endpoint_id = p.endpoint_id and y.retry_at is not null
+  )
   or e.state = 'CO' and d.due_at < clock_timestamp() - interval '10 seconds';
 
 comment on view parley.stuck_conversations is

@@ -51,10 +51,11 @@ as $$
   union all
   select
     parley._p_put_as_received(
-      case when s.position is null then 1 else 2 end::smallint, m, coalesce(s.priority, 11 - m.lane % 16)::integer
+      case when s.position is null then 1 else 2 end::smallint, m,
+      coalesce(s.priority, parley._p_priority_of(m))::integer
     )
   from parley._p_queue as q
-  join parley._p_message as m on m.lane between parley._p_lane(q.queue_id, 10) and parley._p_set_aside_lane(q.queue_id)
+  join parley._p_message as m on m.lane between parley._p_lane(q.queue_id, 10) and parley._p_waiting_lane(q.queue_id)
   left join parley._p_set_aside_message as s
     on s.queue_id = q.queue_id and s.position = m.position and m.lane = parley._p_set_aside_lane(q.queue_id)
   where q.queue_id = $1 and q.is_simple

@@ -45,8 +45,8 @@ func changeObject(a *verb.App, cmd *cobra.Command, change objectChange, run func
 
 // newQueueSettingsCommand makes create or alter, which take the same flags.
 func newQueueSettingsCommand(a *verb.App, name string) *cobra.Command {
-	var off, retention, poison, activation bool
-	var kind, action, procedure, executeAs, owner string
+	var off, retention, poison, activation, ifNotExists bool
+	var kind, action, procedure, executeAs, owner, retry string
 	var rollbacks, most int32
 	var window time.Duration
 	cmd := &cobra.Command{
@@ -63,7 +63,15 @@ func newQueueSettingsCommand(a *verb.App, name string) *cobra.Command {
 				Activation:            verb.Given(cmd, "activation", activation),
 				DeduplicationSeconds:  verb.Given(cmd, "deduplication-window", int32(window.Seconds())),
 			}
+			if cmd.Flags().Changed("retry") {
+				policy, err := retryPolicy(retry)
+				if err != nil {
+					return verb.ExitWith(err, verb.ExitUsage)
+				}
+				settings.Retry = &policy
+			}
 			if name == "create" {
+				settings.IfNotExists = verb.Given(cmd, "if-not-exists", ifNotExists)
 				settings.Kind = verb.Given(cmd, "kind", strings.ToUpper(kind))
 				settings.Status = verb.Given(cmd, "off", !off)
 				settings.Authorization = verb.Given(cmd, "owner", owner)
@@ -90,12 +98,15 @@ func newQueueSettingsCommand(a *verb.App, name string) *cobra.Command {
 	flags.StringVar(&executeAs, "execute-as", "", "role that it runs as: SELF, OWNER or a name")
 	flags.BoolVar(&activation, "activation", false, "whether the procedure is started (default with --procedure at create)")
 	flags.DurationVar(&window, "deduplication-window", 0, "for how long a key of parley put --once counts in a simple queue (default 5m)")
+	flags.StringVar(&retry, "retry", "", "how long a message waits after a failure: none, or some of "+retrySettings)
 	if name == "create" {
 		cmd.Use, cmd.Short = "create QUEUE", "Create a queue"
-		cmd.Example = "  parley queue create shop\n  parley queue create jobs --kind simple\n" +
+		cmd.Example = "  parley queue create shop\n" +
+			"  parley queue create jobs --kind simple --retry first=2s,longest=1h,attempts=30 --if-not-exists\n" +
 			"  parley queue create shop --procedure public.read_shop --max-readers 4 --execute-as OWNER"
 		flags.StringVar(&kind, "kind", "dialog", "dialog for messages of conversations; simple for parley put and take")
 		flags.BoolVar(&off, "off", false, "create it switched off")
+		flags.BoolVar(&ifNotExists, "if-not-exists", false, "leave a queue of that name as it is")
 		flags.StringVar(&owner, "owner", "", "role that owns it (default the current one)")
 		return cmd
 	}

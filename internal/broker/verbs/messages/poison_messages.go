@@ -1,10 +1,12 @@
 package messages
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
@@ -81,7 +83,7 @@ func writeFailedMessages(out io.Writer, found []shownFailedMessage, filter opera
 	}
 	table := verb.NewTable(out)
 	if filter.Failing {
-		fmt.Fprintln(table, "QUEUE\tMESSAGE\tKEY\tFAILED\tNEXT\tERROR")
+		fmt.Fprintln(table, "QUEUE\tMESSAGE\tKEY\tFAILED\tTIMES\tNEXT\tERROR")
 	} else {
 		fmt.Fprintln(table, "QUEUE\tMESSAGE\tKEY\tSET ASIDE\tROLLBACKS\tBODY\tERROR")
 	}
@@ -89,8 +91,8 @@ func writeFailedMessages(out io.Writer, found []shownFailedMessage, filter opera
 		key := verb.OrNone(verb.OneLine(verb.OrEmpty(m.Key), verb.BodyWidth))
 		failure := poisonError(operate.PoisonConversation{Error: m.Error, SQLState: m.SQLState}, verb.BodyWidth)
 		if filter.Failing {
-			fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\t%s\n",
-				verb.OneLine(m.Queue, 0), m.MessageID, key, verb.Moment(m.ErrorTime), verb.Moment(m.RetryAt), failure)
+			fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", verb.OneLine(m.Queue, 0), m.MessageID, key,
+				verb.Moment(m.ErrorTime), timesFailed(m.FailedMessage), verb.Moment(m.RetryAt), failure)
 		} else {
 			fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%d\t%s\t%s\n",
 				verb.OneLine(m.Queue, 0), m.MessageID, key, verb.Moment(m.SetAsideSince), m.Rollbacks,
@@ -101,6 +103,17 @@ func writeFailedMessages(out io.Writer, found []shownFailedMessage, filter opera
 		return err
 	}
 	return verb.ReportLimit(out, len(found), filter.Limit)
+}
+
+// timesFailed is how often a message is known to have failed, for whatever reason.
+func timesFailed(m operate.FailedMessage) string {
+	times := int32(0)
+	for _, count := range []*int32{m.Losses, cmp.Or(m.Failures, m.Attempts)} {
+		if count != nil {
+			times += *count
+		}
+	}
+	return verb.OrNone(strings.TrimPrefix(strconv.Itoa(int(times)), "0"))
 }
 
 func newPoisonRetryMessagesCommand(a *verb.App) *cobra.Command {

@@ -126,6 +126,7 @@ type shownTaken struct {
 	Priority     int16     `json:"priority"`
 	EnqueuedAt   time.Time `json:"enqueued_at"`
 	TraceContext *string   `json:"trace_context"`
+	Attempt      int32     `json:"attempt"`
 	BodyBytes    int       `json:"body_bytes"`
 	BodyEncoding string    `json:"body_encoding"`
 	Body         any       `json:"body"`
@@ -133,7 +134,7 @@ type shownTaken struct {
 
 func showTaken(m parley.TakenMessage, way string) shownTaken {
 	encoding, body := encodeBody(m.Body, way)
-	return shownTaken{m.MessageID, m.Key, m.Priority, m.EnqueuedAt, m.TraceContext, len(m.Body), encoding, body}
+	return shownTaken{m.MessageID, m.Key, m.Priority, m.EnqueuedAt, m.TraceContext, m.Attempt, len(m.Body), encoding, body}
 }
 
 func printTaken(a *verb.App, out io.Writer, messages []parley.TakenMessage, way string) error {
