@@ -38,6 +38,8 @@ const walkScene = `
 	from parley._p_queue as q
 	join parley._p_message as m on parley._p_owner_of_lane(m.lane) = q.queue_id and m.position <> 1024
 	where q.name = 'Jobs';
+	select parley.create_queue('Retried', kind => 'SIMPLE');
+	select parley.put('Retried', 'TOPSECRET 10'::text), parley.retry('Retried', 1024, 'TOPSECRET 11');
 	insert into parley._p_message_claim (queue_id, position, claim, claimed_by, claimed_at, leased_until)
 	select f.queue_id, max(f.position), gen_random_uuid(), 'TOPSECRET 9', now(), now() + interval '1 hour'
 	from parley._p_message_failure as f group by f.queue_id;
@@ -77,6 +79,12 @@ var literalsOf = map[string]map[string]string{
 	"parley.put":                          {"queue": "'Jobs'", "key": "null", "priority": "5", "deliver_at": "null"},
 	"parley.put_batch":                    {"queue": "'Jobs'", "key": "null", "priority": "5", "deliver_at": "null"},
 	"parley.retry_message":                {"queue": "'Jobs'", "message_id": "1024"},
+	"parley.retry":                        {"queue": "'Jobs'", "message_id": "2048", "delay": "null"},
+	"parley.fail":                         {"queue": "'Jobs'", "message_id": "2048"},
+	"parley.cancel":                       {"queue": "'Jobs'", "message_id": "2048"},
+	"parley.set_retry_policy":             {"attempts": "3"},
+	"parley.create_queue":                 {"retry": "null"},
+	"parley.alter_queue":                  {"retry": "null"},
 	"parley.take":                         {"queue": "'Jobs'", "count": "10"},
 	"parley.withdraw_message":             {"queue": "'Jobs'", "delayed_id": "1"},
 	"parley_mail.grant_right":             {"name": "'SEND'", "role": "'public'"},

@@ -120,7 +120,7 @@ begin
   if coalesce(pg_sequence_last_value('parley._p_next_due'), 0) <= extract(epoch from clock_timestamp()) * 1000000 then
     perform parley._p_deliver_due(v_queue.queue_id, 1000);
   end if;
-  -- What has waited after a failure of another reader comes first, and alone.
+  -- A message that has waited after a failure of another reader comes first, and alone.
   for v_lane in
     select parley._p_lane(v_queue.queue_id, p.n)
     from generate_series(10, -1, -1) as p (n)

@@ -27,6 +27,13 @@ var definitionRefusals = []refusal{
 	{number: 8402, because: "side is null", statement: `select parley.create_contract('//new', '{"//test/Note": null}')`},
 	{number: 8402, because: "negative readers", statement: `select parley.alter_queue('Asking', max_queue_readers => -1)`},
 	{number: 8402, because: "unknown poison action", statement: `select parley.create_queue('New', poison_action => 'IGNORE')`},
+	{number: 8402, because: "no retry policy", statement: `select parley.create_queue('New', retry => '{"often": true}')`},
+	{number: 8402, because: "no attempts", statement: `select parley.set_retry_policy('Asking', attempts => 0)`},
+	{number: 8402, because: "retries of a queue that poison disables", statement: `do $$
+		begin
+			perform parley.create_queue('New', poison_action => 'DISABLE_QUEUE');
+			perform parley.set_retry_policy('New');
+		end $$`},
 	{number: 8402, because: "unknown kind of a queue", statement: `select parley.create_queue('New', kind => 'STREAM')`},
 	{number: 8402, because: "retention of a simple queue", statement: `select parley.alter_queue('Simple', retention => true)`},
 	{number: 8402, because: "service on a simple queue", statement: `select parley.create_service('//new', 'Simple')`},

@@ -61,7 +61,7 @@ begin
     v_caller, v_id, status, retention, poison_message_handling, activation_procedure, max_queue_readers, execute_as,
     coalesce(activation, activation_procedure is not null), poison_action, poison_rollbacks
   );
-  -- Who says how many rollbacks there may be wants them to come back at once.
+  -- An owner who says how many rollbacks there may be wants them to come back at once.
   if coalesce(jsonb_typeof(retry), 'null') = 'null' and upper(kind collate "C") = 'SIMPLE'
     and poison_rollbacks is null and upper(poison_action collate "C") is distinct from 'DISABLE_QUEUE' then
     retry := '{}';
@@ -140,8 +140,8 @@ comment on function parley.alter_queue(
   text, boolean, boolean, boolean, text, integer, text, boolean, text, integer, integer, jsonb, parley.caller
 ) is
 'Changes what is given of a queue; what is null stays as it is. Switching status on forgets the rollbacks counted so
-far. A conversation that is set aside stays so, whatever becomes of the settings. What waits for another
-attempt keeps its time when retry is changed.
+far. A conversation that is set aside stays so, whatever becomes of the settings. A message that waits
+for another attempt keeps its time when retry is changed.
 Arguments: as create_queue.
 Errors: 208 not found, 229 not allowed, 8402 out of range, 9613, 9614, 9620, 9653, 9742 activation, 9663 system object,
 9717 and 9718 the queue is activated in another way, 15151 unknown role,

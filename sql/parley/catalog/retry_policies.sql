@@ -207,7 +207,7 @@ $$;
 
 comment on function parley.remove_retry_policy(text, parley.caller) is
 'Takes the retry policy of a queue away: what rolls back is taken or received again at once, and set aside after
-poison_rollbacks. What waits goes on waiting. Returns whether there was one.
+poison_rollbacks. Messages that wait go on waiting. Returns whether there was one.
 Arguments: queue.
 Errors: 208 no such queue, 229 not allowed, 9609 malformed name, 9663 a queue of the system.
 Source: spec P32, 5.6.';

@@ -4,7 +4,7 @@
 -- A conversation whose message failed waits, by the retry policy of its queue, as one that is set aside: its messages
 -- leave the readers' way, it keeps its order, the others go on, and no lock is held. _p_set_aside.retry_at says until
 -- when, and an alarm of kind 'retry' ends the wait. All its messages then get new positions at the end of the queue.
--- What has failed is counted in _p_conversation_retry, for the message that is first.
+-- Failures are counted in _p_conversation_retry, for the message that is first.
 -- Locks: the group, then the rows of both sides, the sender's FOR UPDATE, so that no sender of the conversation is
 -- under way meanwhile; skip locked.
 

@@ -3,7 +3,7 @@
 --
 -- The message has to be in the queue again: after a rollback, also one to a savepoint, of the transaction that took it.
 -- Then both can stand in one transaction: savepoint, take, work; when the work fails, rollback to the savepoint, retry,
--- commit. What others have taken meanwhile they report themselves.
+-- commit. Others that have taken it meanwhile report themselves.
 -- Locks: the row of the message, skip locked, then those of waits.sql.
 
 create function parley._p_fail_message(

@@ -70,7 +70,7 @@ func TestFailedMessageWaitsByThePolicyInOneTransaction(t *testing.T) {
 	sqltest.Equal(b.Session, true, "select is_set_aside and retry_at is null from parley.retry('jobs', $1, 'for good')", id)
 	sqltest.Equal(b.Session, "bad 3 5 for good", "select concat_ws(' ', parley.body_text(body), rollbacks, priority, error) from parley.set_aside_messages")
 	sqltest.Equal(b.Session, 0, "select count(*) from parley._p_message_wait")
-	// What has been put back begins anew.
+	// A message that has been put back begins anew.
 	b.Exec("select parley.retry_message('jobs', $1)", id)
 	if _, attempt := takeOne(b.Session, "bad"); attempt != 1 {
 		t.Errorf("attempt %d after it was put back", attempt)
@@ -100,7 +100,7 @@ func TestMessageThatComesBackWithoutAWordWaitsFromTheSecondTimeOn(t *testing.T) 
 			t.Errorf("attempt %d, want %d", attempt, losses)
 		}
 		tx.Rollback()
-		// Whoever finds that it came back makes it wait.
+		// The session that finds that it came back makes it wait.
 		b.RequireTaken(1)
 		endWaits(b)
 	}

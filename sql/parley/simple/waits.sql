@@ -6,7 +6,7 @@
 -- of _p_message_wait says until when. When that time has come a reader takes the message from there, alone; nothing has
 -- to be moved, and no lock is held in between.
 --
--- Who makes it wait: the session that saw it fail (simple/retry.sql), or TAKE, which finds that it came back.
+-- It is made to wait by the session that saw it fail (simple/retry.sql), or by TAKE, which finds that it came back.
 --
 -- Invariants, and what keeps each:
 --   a message waits or stands in the lane of its priority, never both   its lane, changed with its row locked
@@ -236,7 +236,7 @@ begin
     end if;
     v_failed := parley._p_full_transaction_id(v_found.taker);
     if v_found.taker <> '0' and pg_xact_status(v_failed::text::xid8) = 'aborted' then
-      -- Whoever took it has rolled back, and nobody has said why.
+      -- The session that took it has rolled back, and nobody has said why.
       perform parley._p_make_message_wait(queue, v_wait.position, v_found.row_id, v_lane, 0, 1, null, false);
       perform parley._p_record_unseen();
     else
