@@ -8,6 +8,7 @@ require (
 	charm.land/bubbletea/v2 v2.0.10
 	charm.land/lipgloss/v2 v2.0.6
 	github.com/Shopify/toxiproxy/v2 v2.5.0
+	github.com/adhocore/gronx v1.20.4
 	github.com/antchfx/xpath v1.3.9
 	github.com/cockroachdb/apd/v3 v3.2.3
 	github.com/emersion/go-milter v0.5.0

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -246,4 +247,36 @@ func ExampleSimpleConsumer() {
 	// Output:
 	// resize 17.png
 	// goodbye
+}
+
+// An outage is over before the attempts are: nothing is set aside, and others are not held up.
+func TestSimpleConsumerTriesAgainByThePolicyOfItsQueue(t *testing.T) {
+	t.Parallel()
+	pool := parleytest.Database(t)
+	fixture.Execute(t, pool, `
+		select parley.create_queue('jobs', kind => 'SIMPLE', retry => '{"first": "100 ms", "longest": "200 ms", "jitter": 0, "attempts": 1000}')`)
+	fixture.Execute(t, pool, "create table handled (n bigint generated always as identity, body text)")
+	var isBack atomic.Bool
+	var attempts atomic.Int32
+	finish := consumeJobs(t, parley.SimpleConsumer{
+		Pool: pool, Readers: 2, PollInterval: soon, Handler: func(ctx context.Context, tx pgx.Tx, messages []parley.TakenMessage) error {
+			if string(messages[0].Body) == "call" && !isBack.Load() {
+				attempts.Store(messages[0].Attempt)
+				return errors.New("connection refused")
+			}
+			return record(ctx, tx, messages)
+		},
+	})
+	fixture.RequireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("call")))
+	parleytest.Until(t, "it has failed four times", func() bool { return attempts.Load() >= 4 })
+	found, err := operate.ReadFailedMessages(t.Context(), pool, operate.FailedMessageFilter{Queue: "jobs", Failing: true})
+	fixture.RequireNoError(t, err)
+	if len(found) != 1 || found[0].RetryAt == nil || found[0].Error == nil || *found[0].Error != "connection refused" {
+		t.Errorf("failing: %+v", found)
+	}
+	fixture.RequireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("other")))
+	parleytest.Until(t, "the other is handled", func() bool { return handledJobs(t, pool) == "other" })
+	isBack.Store(true)
+	parleytest.Until(t, "all are handled", func() bool { return handledJobs(t, pool) == "call other" })
+	fixture.RequireNoError(t, finish())
 }

@@ -39,7 +39,9 @@ const walkScene = `
 	join parley._p_message as m on parley._p_owner_of_lane(m.lane) = q.queue_id and m.position <> 1024
 	where q.name = 'Jobs';
 	select parley.create_queue('Retried', kind => 'SIMPLE');
-	select parley.put('Retried', 'TOPSECRET 10'::text), parley.retry('Retried', 1024, 'TOPSECRET 11');
+	select parley.schedule('Nightly', 'Retried', 'TOPSECRET 12', every => '1 day'), parley.run_schedule('Nightly');
+	select parley.put('Retried', 'TOPSECRET 10'::text);
+	select parley.retry('Retried', 1024, 'TOPSECRET 11');
 	insert into parley._p_message_claim (queue_id, position, claim, claimed_by, claimed_at, leased_until)
 	select f.queue_id, max(f.position), gen_random_uuid(), 'TOPSECRET 9', now(), now() + interval '1 hour'
 	from parley._p_message_failure as f group by f.queue_id;
@@ -81,6 +83,11 @@ var literalsOf = map[string]map[string]string{
 	"parley.retry_message":                {"queue": "'Jobs'", "message_id": "1024"},
 	"parley.retry":                        {"queue": "'Jobs'", "message_id": "2048", "delay": "null"},
 	"parley.fail":                         {"queue": "'Jobs'", "message_id": "2048"},
+	"parley.schedule":                     {"name": "'Nightly'", "queue": "'Retried'", "cron": "null", "every": "'1 day'", "time_zone": "'UTC'", "missed": "'ONCE'"},
+	"parley.unschedule":                   {"name": "'Nightly'"},
+	"parley.pause_schedule":               {"name": "'Nightly'"},
+	"parley.resume_schedule":              {"name": "'Nightly'"},
+	"parley.run_schedule":                 {"name": "'Nightly'"},
 	"parley.cancel":                       {"queue": "'Jobs'", "message_id": "2048"},
 	"parley.set_retry_policy":             {"attempts": "3"},
 	"parley.create_queue":                 {"retry": "null"},

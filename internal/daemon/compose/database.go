@@ -14,6 +14,7 @@ import (
 	"github.com/parley-broker/parley/internal/broker/dialogsecurity"
 	"github.com/parley-broker/parley/internal/broker/metrics"
 	"github.com/parley-broker/parley/internal/daemon"
+	"github.com/parley-broker/parley/internal/daemon/schedules"
 	"github.com/parley-broker/parley/internal/daemon/timers"
 	"github.com/parley-broker/parley/internal/pgdb"
 	"github.com/parley-broker/parley/schema"
@@ -114,7 +115,7 @@ func (d *databaseLeader) Prepare(ctx context.Context) (err error) {
 		Pool:              d.pool,
 		ListenConfig:      d.listen,
 		Databases:         len(s.DSNs),
-		Parts:             []daemon.LedPart{timers.New(d.pool, d.logger), engine, dialogs},
+		Parts:             []daemon.LedPart{timers.New(d.pool, d.logger), schedules.New(d.pool, d.logger), engine, dialogs},
 		LeadershipChanged: d.observer.LeadershipChanged,
 		Logger:            d.logger,
 	})

@@ -110,6 +110,8 @@ as $$
     'parley._p_delayed_messages(parley.caller)',
     'parley._p_delayed_sends(parley.caller)',
     'parley._p_failing_messages(parley.caller)',
+    'parley._p_schedules(parley.caller)',
+    'parley._p_schedule_runs(parley.caller)',
     'parley._p_delivery_claims(parley.caller)',
     'parley._p_queue_quotas(parley.caller)',
     'parley._p_deduplication_keys(parley.caller)',

@@ -27,6 +27,11 @@ var definitionRefusals = []refusal{
 	{number: 8402, because: "side is null", statement: `select parley.create_contract('//new', '{"//test/Note": null}')`},
 	{number: 8402, because: "negative readers", statement: `select parley.alter_queue('Asking', max_queue_readers => -1)`},
 	{number: 8402, because: "unknown poison action", statement: `select parley.create_queue('New', poison_action => 'IGNORE')`},
+	{number: 208, because: "no such schedule", statement: `select parley.run_schedule('none')`},
+	{number: 8402, because: "schedule without a time", statement: `select parley.schedule('new', 'Simple', 'x')`},
+	{number: 8402, because: "three fields", statement: `select parley.schedule('new', 'Simple', 'x', cron => '* * *')`},
+	{number: 8402, because: "unknown rule for missed times", statement: `select parley.schedule('new', 'Simple', 'x', every => '1 day', missed => 'LATER')`},
+	{number: 8402, because: "unknown time zone", statement: `select parley.schedule('new', 'Simple', 'x', every => '1 day', time_zone => 'Mars')`},
 	{number: 8402, because: "no retry policy", statement: `select parley.create_queue('New', retry => '{"often": true}')`},
 	{number: 8402, because: "no attempts", statement: `select parley.set_retry_policy('Asking', attempts => 0)`},
 	{number: 8402, because: "retries of a queue that poison disables", statement: `do $$

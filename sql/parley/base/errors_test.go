@@ -88,6 +88,7 @@ func refusals() []refusal {
 // provokedElsewhere are situations that need more than a statement, with the file of the test, below sql/, that makes them.
 var provokedElsewhere = map[situation]string{
 	{229, "bound role"}:              "parley/catalog/certificates_test.go",
+	{2714, "schedule"}:               "parley/schedules/schedules_test.go",
 	{2714, "address of a peer"}:      "parley/trust/pairing_refusals_test.go",
 	{574, "transaction"}:             "parley/activation/wait_statement_test.go",
 	{574, "transaction has written"}: "parley/activation/wait_statement_test.go",

@@ -18,7 +18,19 @@ set jit = off
 as $$
 declare
   v_message record;
+  v_key_id bigint;
 begin
+  if not is_final and delay is null and (parley._p_retry_policy_of(queue)).queue_id is null then
+    -- Nothing is locked: a lock would take the place of the transaction that failed in the row, which is to be counted.
+    v_key_id := parley._p_key_of_message(queue.queue_id, message_id);
+    if v_key_id is not null and not exists (
+      select from parley._p_set_aside_message as s where s.queue_id = queue.queue_id and s.position = message_id
+    ) then
+      perform parley._p_keep_error(queue.queue_id, message_id, v_key_id, error, sqlstate);
+      is_set_aside := false;
+    end if;
+    return;
+  end if;
   select m.ctid as row_id, m.lane, m.endpoint_id into v_message
   from parley._p_message as m
   where m.lane in (select * from parley._p_lanes(queue.queue_id)) and m.position = message_id
@@ -27,10 +39,6 @@ begin
     return;
   end if;
   perform parley._p_keep_error(queue.queue_id, message_id, v_message.endpoint_id, error, sqlstate);
-  if not is_final and delay is null and (parley._p_retry_policy_of(queue)).queue_id is null then
-    is_set_aside := false;
-    return;
-  end if;
   select w.retry_at, w.is_set_aside into retry_at, is_set_aside
   from parley._p_make_message_wait(
     queue, message_id, v_message.row_id, v_message.lane, 1, 0, delay, is_final

@@ -11,7 +11,7 @@ import (
 func Commands(a *verb.App) []*cobra.Command {
 	return []*cobra.Command{
 		newConversationsCommand(a),
-		newDelayedCommand(a),
+		newDelayedCommand(a), newScheduleCommand(a),
 		newEndCommand(a),
 		newPeekCommand(a),
 		newPoisonCommand(a),

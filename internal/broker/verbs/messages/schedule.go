@@ -1,0 +1,163 @@
+package messages
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/spf13/cobra"
+
+	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/cron"
+	"github.com/parley-broker/parley/internal/verb"
+	"github.com/parley-broker/parley/operate"
+)
+
+// scheduleChange is the output of the verbs that change a schedule, for programs; a stable format.
+type scheduleChange struct {
+	Schedule string `json:"schedule"`
+	Change   string `json:"change"` // set, removed, paused, resumed or run
+}
+
+func newScheduleCommand(a *verb.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "schedule",
+		Short: "List schedules, set, pause, run and remove them",
+		Long: `List schedules: messages that the daemon puts into a simple queue again and again. You see your own and those of queues that you
+may take from.`,
+		Example: `  parley schedule
+  parley schedule set nightly jobs 'make the report' --cron '30 2 * * *' --time-zone Europe/Berlin
+  parley schedule history nightly`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return verb.ShowAll(a, cmd, operate.ReadSchedules, writeSchedules)
+		},
+	}
+	cmd.AddCommand(
+		newScheduleSetCommand(a), newScheduleHistoryCommand(a),
+		newScheduleChangeCommand(a, "pause", "Pause a schedule; times that pass meanwhile are not made up for", "paused", operate.PauseSchedule),
+		newScheduleChangeCommand(a, "resume", "Have a schedule that is paused go on", "resumed", operate.ResumeSchedule),
+		newScheduleChangeCommand(a, "run", "Put the message of a schedule now; its next time stays", "run", operate.RunSchedule),
+		newScheduleChangeCommand(a, "remove", "Remove a schedule and its history", "removed", operate.RemoveSchedule),
+	)
+	return cmd
+}
+
+func newScheduleSetCommand(a *verb.App) *cobra.Command {
+	var cronText, zone, key, missed string
+	var every time.Duration
+	var priority int32
+	cmd := &cobra.Command{
+		Use:   "set NAME QUEUE BODY (--cron EXPRESSION | --every DURATION)",
+		Short: "Make a schedule, or change the one of that name",
+		Long: `Make a schedule, or change the one of that name; it keeps its next time unless when it is due changes. Cron expressions have five
+fields, minute, hour, day of the month, month and day of the week, or six with seconds in front; @hourly, @daily and the like are
+known too.`,
+		Args: cobra.ExactArgs(3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cronText != "" {
+				if _, err := cron.Parse(cronText); err != nil {
+					return verb.Usagef("--cron: %v", err)
+				}
+			}
+			schedule := operate.NewSchedule{
+				Name: args[0], Queue: args[1], Body: args[2],
+				Cron: verb.Given(cmd, "cron", cronText), Every: verb.Given(cmd, "every", every), TimeZone: verb.Given(cmd, "time-zone", zone),
+				Key: verb.Given(cmd, "key", key), Priority: verb.Given(cmd, "priority", priority),
+				Missed: verb.Given(cmd, "missed", strings.ToUpper(missed)),
+			}
+			return changeSchedule(a, cmd, args[0], "set", func(ctx context.Context, conn *pgx.Conn) error {
+				_, err := operate.SetSchedule(ctx, conn, schedule)
+				return err
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&cronText, "cron", "", "when it is due, such as '30 2 * * *'")
+	flags.DurationVar(&every, "every", 0, "how often it is due from now on, such as 5m")
+	flags.StringVar(&zone, "time-zone", "UTC", "time zone in which --cron is meant")
+	flags.StringVar(&key, "key", "", "its messages are taken in order with the others of this key")
+	flags.Int32Var(&priority, "priority", 5, "1 is last, 10 is first")
+	flags.StringVar(&missed, "missed", "once", "what becomes of times for which no daemon was there: once, all or skip")
+	cmd.MarkFlagsOneRequired("cron", "every")
+	cmd.MarkFlagsMutuallyExclusive("cron", "every")
+	return cmd
+}
+
+func newScheduleChangeCommand(
+	a *verb.App, name, short, done string, change func(context.Context, parley.DB, string) error,
+) *cobra.Command {
+	return &cobra.Command{
+		Use:               name + " NAME",
+		Short:             short,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return changeSchedule(a, cmd, args[0], done, func(ctx context.Context, conn *pgx.Conn) error {
+				return change(ctx, conn, args[0])
+			})
+		},
+	}
+}
+
+func changeSchedule(a *verb.App, cmd *cobra.Command, name, done string, run func(context.Context, *pgx.Conn) error) error {
+	text := fmt.Sprintf("schedule %s %s", verb.OneLine(name, 0), done)
+	return a.Change(cmd, scheduleChange{name, done}, cmd.OutOrStdout(), text, run)
+}
+
+func newScheduleHistoryCommand(a *verb.App) *cobra.Command {
+	return &cobra.Command{
+		Use:               "history NAME",
+		Short:             "List the last hundred runs of a schedule",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return verb.ShowAll(a, cmd, func(ctx context.Context, db parley.DB) ([]operate.ScheduleRun, error) {
+				return operate.ReadScheduleRuns(ctx, db, args[0])
+			}, writeScheduleRuns)
+		},
+	}
+}
+
+func writeSchedules(out io.Writer, schedules []operate.Schedule) error {
+	if len(schedules) == 0 {
+		_, err := fmt.Fprintln(out, "no schedules")
+		return err
+	}
+	table := verb.NewTable(out)
+	fmt.Fprintln(table, "NAME\tQUEUE\tWHEN\tTIME ZONE\tNEXT\tLAST\tFAULT")
+	for _, s := range schedules {
+		when := verb.OrEmpty(s.Cron)
+		if s.Every != nil {
+			when = "every " + time.Duration(*s.Every*float64(time.Second)).String()
+		}
+		next := verb.Moment(s.NextAt)
+		if s.IsPaused {
+			next = "paused"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", verb.OneLine(s.Name, 0), verb.OneLine(s.Queue, 0), verb.OneLine(when, 0),
+			s.TimeZone, next, verb.Moment(s.LastAt), verb.OrNone(verb.OneLine(verb.OrEmpty(s.Fault), verb.BodyWidth)))
+	}
+	return table.Flush()
+}
+
+func writeScheduleRuns(out io.Writer, runs []operate.ScheduleRun) error {
+	if len(runs) == 0 {
+		_, err := fmt.Fprintln(out, "no runs")
+		return err
+	}
+	table := verb.NewTable(out)
+	fmt.Fprintln(table, "DUE\tSENT\tMESSAGE\tMISSED\tERROR")
+	for _, r := range runs {
+		message := "-"
+		if r.MessageID != nil {
+			message = fmt.Sprint(*r.MessageID)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\n", verb.Moment(r.DueAt), verb.Moment(&r.SentAt), message, r.Missed,
+			verb.OrNone(verb.OneLine(verb.OrEmpty(r.Error), verb.BodyWidth)))
+	}
+	return table.Flush()
+}

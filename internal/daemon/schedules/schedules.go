@@ -1,0 +1,107 @@
+// Package schedules puts the messages of schedules when they are due, for the daemon that leads a database.
+package schedules
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/parley-broker/parley/internal/backoff"
+	"github.com/parley-broker/parley/internal/daemon"
+	"github.com/parley-broker/parley/internal/notifier"
+	schedulesstore "github.com/parley-broker/parley/internal/store/schedules"
+)
+
+const (
+	// atOnce is how many schedules a transaction runs.
+	atOnce = 100
+	// interval is how long schedules are left alone at most: a daemon that is not notified finds a new one within it.
+	interval = time.Second
+	// statementTimeout bounds each transaction.
+	statementTimeout = 30 * time.Second
+)
+
+// Schedules is a part of a daemon.
+type Schedules struct {
+	daemon.Simple
+
+	pool   *pgxpool.Pool
+	logger *slog.Logger
+}
+
+var _ daemon.LedPart = (*Schedules)(nil)
+
+// New makes the part for a database.
+func New(pool *pgxpool.Pool, logger *slog.Logger) *Schedules {
+	return &Schedules{pool: pool, logger: logger}
+}
+
+// Lead runs what is due until ctx ends. When the term is over it finds nothing any more.
+func (s *Schedules) Lead(ctx context.Context, term *daemon.Term) {
+	subscription := term.Notifier.Subscribe(0)
+	defer subscription.Close()
+	changed := subscription.On("0", notifier.NewWakeUp())
+	failures := backoff.NewFailures(s.logger, "schedules cannot be run")
+	for {
+		pause, err := s.once(ctx, term.Number)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			pause = failures.Failed(err)
+		default:
+			failures.Succeeded()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		case <-time.After(pause):
+		}
+	}
+}
+
+// once runs what is due and says when to come back.
+func (s *Schedules) once(ctx context.Context, term int64) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	next, isAny, err := schedulesstore.Wait(ctx, s.pool)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("read schedules: %w", err)
+	case !isAny:
+		return interval, nil
+	case next > 0:
+		return min(next, interval), nil
+	}
+	found := 0
+	err = pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		due, err := schedulesstore.Find(ctx, tx, term, atOnce)
+		if err != nil {
+			return err
+		}
+		found = len(due)
+		for _, one := range due {
+			fault, err := schedulesstore.Put(ctx, tx, one.ID, plan(one))
+			if err != nil {
+				return err
+			}
+			if fault != "" {
+				s.logger.Warn("a schedule could not be run; trying again in a minute", "schedule_id", one.ID, "error", fault)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("run schedules: %w", err)
+	}
+	if found == 0 {
+		// Somebody else is at it, or the term is over.
+		return 100 * time.Millisecond, nil
+	}
+	return 0, nil
+}

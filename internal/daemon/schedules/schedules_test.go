@@ -1,0 +1,64 @@
+package schedules_test
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+
+	"github.com/parley-broker/parley/internal/daemon"
+	"github.com/parley-broker/parley/internal/daemon/schedules"
+	"github.com/parley-broker/parley/internal/notifier"
+	"github.com/parley-broker/parley/internal/sqltest"
+	"github.com/parley-broker/parley/parleytest"
+)
+
+// Whatever daemons there are, each due time has one message, and the next time of a schedule is moved with it.
+func TestEachDueTimeHasOneMessage(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewJobs(t)
+	owner := b.Role("scheduler")
+	b.Exec("select parley.grant('SEND', 'queue', 'jobs', $1)", owner)
+	b.As(owner).Exec("select parley.schedule('tick', 'jobs', 'tick', every => '1 second')")
+	b.Exec("select parley.schedule('yearly', 'jobs', 'year', cron => '0 0 1 1 *', time_zone => 'Europe/Berlin')")
+	// An hour that nobody was there for, once; and an owner who may not put any more.
+	b.Exec("select parley.schedule('hourly', 'jobs', 'hour', cron => '@hourly')")
+	fallen := b.Role("fallen")
+	b.Exec("select parley.grant('SEND', 'queue', 'jobs', $1)", fallen)
+	b.As(fallen).Exec("select parley.schedule('refused', 'jobs', 'no', every => '1 second')")
+	b.Exec("select parley.revoke('SEND', 'queue', 'jobs', $1)", fallen)
+	b.Exec("update parley._p_schedule set next_at = date_trunc('hour', now()) - interval '3 hours' where name = 'hourly'")
+	term := sqltest.Value[int64](b.Session, "select parley._p_lead(leader => 'a test', term => 0, milliseconds => 600000, serves_neighbours => false)")
+
+	ctx, stop := context.WithCancel(t.Context())
+	var daemons sync.WaitGroup
+	logger := slog.New(slog.DiscardHandler)
+	for range 3 {
+		events := notifier.New(notifier.Config{Pool: b.Pool, Logger: logger})
+		daemons.Go(func() {
+			schedules.New(b.Pool, logger).Lead(ctx, &daemon.Term{Number: term, Notifier: events})
+		})
+	}
+	parleytest.Until(t, "three ticks", func() bool {
+		return sqltest.Value[int](b.Session, "select count(*) from parley.schedule_runs where name = 'tick'") >= 3
+	})
+	b.WaitUntil("select exists (select from parley.schedules where name = 'refused' and fault like '%permission%')")
+	stop()
+	daemons.Wait()
+
+	sqltest.Equal(b.Session, true, `
+		select count(*) = count(distinct due_at) and count(*) = count(distinct message_id)
+			and count(*) = 1 + extract(epoch from max(due_at) - min(due_at))
+			and count(*) = (select count(*) from parley.peek_messages('jobs', 1000) as m where parley.body_text(m.body) = 'tick')
+		from parley.schedule_runs where name = 'tick'`)
+	sqltest.Equal(b.Session, "1 3", `
+		select concat_ws(' ', count(*), max(missed)) from parley.schedule_runs where name = 'hourly'`)
+	sqltest.Equal(b.Session, true, "select next_at = date_trunc('hour', now()) + interval '1 hour' from parley.schedules where name = 'hourly'")
+	sqltest.Equal(b.Session, true, `
+		select extract(month from next_at at time zone 'Europe/Berlin') = 1 and last_at is null from parley.schedules where name = 'yearly'`)
+	sqltest.Equal(b.Session, "0 1", `
+		select concat_ws(' ', count(message_id), count(error)) from parley.schedule_runs where name = 'refused'`)
+	// What a daemon whose term is over would do finds nothing.
+	b.Exec("update parley._p_schedule set wake_at = now() where name = 'tick'")
+	sqltest.Equal(b.Session, 0, "select count(*) from parley._p_due_schedules($1, 10)", term+1)
+}
