@@ -88,6 +88,7 @@ var literalsOf = map[string]map[string]string{
 	"parley.pause_schedule":               {"name": "'Nightly'"},
 	"parley.resume_schedule":              {"name": "'Nightly'"},
 	"parley.run_schedule":                 {"name": "'Nightly'"},
+	"parley.put_each":                     {"queue": "'Jobs'", "keys": "null", "deduplication_keys": "null", "deliver_at": "null", "trace_context": "null"},
 	"parley.cancel":                       {"queue": "'Jobs'", "message_id": "2048"},
 	"parley.set_retry_policy":             {"attempts": "3"},
 	"parley.create_queue":                 {"retry": "null"},

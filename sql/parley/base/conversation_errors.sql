@@ -44,6 +44,8 @@ from (values
       || 'who has set another default_transaction_isolation, and the cure.'),
   (8402, 'groups of one', 'several groups cannot be received from a conversation or a group',
     'groups is %1$s, and a conversation handle or a group id was given.', 'Leave out groups, or what names the one.'),
+  (8402, 'keys of a batch', 'there are not as many keys as bodies', 'There are %1$s bodies.',
+    'Give an array with one for each body, null where it has none, or null in place of the array.'),
   (8402, 'simple queue', 'queue "%1$s" is simple: nothing is received from it', null,
     'Take from it: select * from parley.take(%1$L);'),
   (8402, 'not simple', 'queue "%1$s" is not simple',

@@ -27,6 +27,7 @@ var definitionRefusals = []refusal{
 	{number: 8402, because: "side is null", statement: `select parley.create_contract('//new', '{"//test/Note": null}')`},
 	{number: 8402, because: "negative readers", statement: `select parley.alter_queue('Asking', max_queue_readers => -1)`},
 	{number: 8402, because: "unknown poison action", statement: `select parley.create_queue('New', poison_action => 'IGNORE')`},
+	{number: 8402, because: "fewer keys than bodies", statement: `select parley.put_each('Simple', array['x', 'y'], keys => array['k'])`},
 	{number: 208, because: "no such schedule", statement: `select parley.run_schedule('none')`},
 	{number: 8402, because: "schedule without a time", statement: `select parley.schedule('new', 'Simple', 'x')`},
 	{number: 8402, because: "three fields", statement: `select parley.schedule('new', 'Simple', 'x', cron => '* * *')`},
