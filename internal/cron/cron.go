@@ -44,7 +44,7 @@ func (e Expression) Next(after time.Time, zone *time.Location) (time.Time, error
 		if err != nil {
 			return time.Time{}, err
 		}
-		// What the clock shows for the second time was due at the first.
+		// A time that the clock shows for the second time was due at the first.
 		if at := firstShowing(next, zone); at.After(after) {
 			return at, nil
 		}

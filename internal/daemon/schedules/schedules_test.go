@@ -13,7 +13,7 @@ import (
 	"github.com/parley-broker/parley/parleytest"
 )
 
-// Whatever daemons there are, each due time has one message, and the next time of a schedule is moved with it.
+// Each due time has one message, whatever daemons there are, and the next time of a schedule is moved with it.
 func TestEachDueTimeHasOneMessage(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewJobs(t)
@@ -58,7 +58,7 @@ func TestEachDueTimeHasOneMessage(t *testing.T) {
 		select extract(month from next_at at time zone 'Europe/Berlin') = 1 and last_at is null from parley.schedules where name = 'yearly'`)
 	sqltest.Equal(b.Session, "0 1", `
 		select concat_ws(' ', count(message_id), count(error)) from parley.schedule_runs where name = 'refused'`)
-	// What a daemon whose term is over would do finds nothing.
+	// A daemon whose term is over finds nothing to do.
 	b.Exec("update parley._p_schedule set wake_at = now() where name = 'tick'")
 	sqltest.Equal(b.Session, 0, "select count(*) from parley._p_due_schedules($1, 10)", term+1)
 }

@@ -23,7 +23,7 @@ type Due struct {
 	Now       time.Time  // by the clock of the database
 }
 
-// Run is what is to be done for a schedule.
+// Run has the messages to put for a schedule now, and its next time.
 type Run struct {
 	DueAt  []time.Time // times for which a message is put
 	Missed int         // how many times before them are left out

@@ -185,7 +185,7 @@ from parley._p_schedules() as s;
 
 comment on view parley.schedules is
 'Schedules of the role, and of queues that it may take from: when each is due next, when it was last, and fault, why it
-could not put its message or its times cannot be found out. A new schedule has no next_at until the daemon has seen it.';
+could not put its message or its times cannot be found out. A new one has no next_at until the daemon has seen it.';
 
 create function parley._p_schedule_runs(caller parley.caller default parley.current_caller())
 returns table (

@@ -91,7 +91,7 @@ begin
   elsif every not between interval '1 second' and interval '366 days' or extract(months from every) <> 0
     or extract(years from every) <> 0 then
     found := parley._p_raise(8402, 'range', 'every', every::text, '1 second', '366 days without months');
-  elsif cron !~ '^\s*(@[a-z]+|\S+(\s+\S+){4,5})\s*$' then
+  elsif cron !~ E'^\\s*(@[a-z]+|\\S+(\\s+\\S+){4,5})\\s*$' then
     found := parley._p_raise(8402, 'cron', cron);
   elsif coalesce(upper(missed collate "C"), '') not in ('ONCE', 'ALL', 'SKIP') then
     found := parley._p_raise(8402, 'missed', coalesce(missed, 'null'));
