@@ -29,6 +29,7 @@ var callsFunctions = []string{
 	"internal/broker/verbs/trust",    // a hint of dialog-certificate import gives the statement to type
 	"internal/measure/bench",         // workloads are written as a program in any language would
 	"internal/measure/demo",
+	"internal/measure/instructions", // as bench
 }
 
 // A statement on the schema is in the public package, in pgdb or in a package of the store, so that what a function of the schema takes

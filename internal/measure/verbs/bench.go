@@ -73,7 +73,7 @@ run, in turns; the median counts. How it is done, and what to make of the figure
 	m.scenarios = append(m.scenarios, newLatencyCommand(m), newFlowCommand(m), newBBWCommand(m, bench.BBWMessaging),
 		newBBWCommand(m, bench.BBWOrchestration), newBBWRatioCommand(m))
 	cmd.AddCommand(m.scenarios...)
-	cmd.AddCommand(newHistoryCommand(m), newPresetsCommand(m), newMapsCommand(m))
+	cmd.AddCommand(newHistoryCommand(m), newPresetsCommand(m), newMapsCommand(m), newInstructionsCommand(m))
 	return cmd
 }
 
