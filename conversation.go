@@ -2,6 +2,7 @@ package parley
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/parley-broker/parley/internal/pgdb"
@@ -14,6 +15,17 @@ import (
 func EndConversation(ctx context.Context, db DB, handle UUID) error {
 	if _, err := db.Exec(ctx, "select parley.end_conversation($1::uuid)", handle); err != nil {
 		return pgdb.StatementError(err, "end conversation "+handle.String())
+	}
+	return nil
+}
+
+// EndConversations ends this side of several conversations, as [EndConversation] ends one: all of them or, when one cannot be ended, none. A
+// handle that is repeated counts once.
+//
+// Errors: as [EndConversation].
+func EndConversations(ctx context.Context, db DB, handles []UUID) error {
+	if _, err := db.Exec(ctx, "select parley.end_conversations(conversation_handles => $1::uuid[])", handles); err != nil {
+		return pgdb.StatementError(err, fmt.Sprintf("end %d conversations", len(handles)))
 	}
 	return nil
 }

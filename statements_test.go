@@ -123,7 +123,8 @@ func holdDialog(t *testing.T, db parley.DB) {
 	if messages := receive("initiator"); len(messages) != 1 || !messages[0].IsEndDialog() {
 		t.Errorf("the initiator received %+v", messages)
 	}
-	fixture.RequireNoError(t, parley.EndConversation(ctx, db, handle))
+	fixture.RequireNoError(t, parley.EndConversations(ctx, db, []parley.UUID{handle, handle}))
+	requireNumber(t, parley.EndConversations(ctx, db, []parley.UUID{other, handle}), parley.ConversationNotFound)
 	fixture.RequireNoError(t, parley.EndConversationWithError(ctx, db, other, 42, "no thanks"))
 	messages = receive("target")
 	if len(messages) != 1 || !messages[0].IsError() {

@@ -259,27 +259,7 @@ begin
     or exists (select from parley._p_expedited as x where x.endpoint_id = endpoint.endpoint_id) then
     perform parley._p_discard_messages(endpoint.endpoint_id);
   end if;
-  with discarded_messages as (
-    delete from parley._p_message as m where m.endpoint_id = endpoint.endpoint_id
-  ), discarded_alarms as (
-    delete from parley._p_alarm as a where a.endpoint_id = endpoint.endpoint_id
-  ), ended as (
-    update parley._p_endpoint as e
-    set state = case when e.endpoint_id = endpoint.endpoint_id then 'DO' else 'DI' end, state_since = clock_timestamp(),
-      destination_lane = null
-    where e.endpoint_id in (endpoint.endpoint_id, v_far.endpoint_id)
-  )
-  insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id)
-  select nextval(q.position_sequence) * 1024, v_far.endpoint_id,
-    case
-      when pg_sequence_last_value(q.wakeup_sequence) > 0
-        then parley._p_admit(parley._p_lane(q.queue_id, v_far.priority), q.wakeup_sequence, null)
-      else clock_timestamp()
-    end,
-    parley._p_lane(q.queue_id, v_far.priority), 2
-  from parley._p_service as s
-  join parley._p_queue as q on q.queue_id = s.queue_id
-  where s.service_id = v_far.service_id;
+  perform parley._p_end_sides(array[endpoint.endpoint_id], array[v_far.endpoint_id]);
   perform parley._p_trace_dialog(v_far, 7);
   if not v_far.is_initiator then
     perform parley._p_set_alarm(
@@ -296,6 +276,41 @@ comment on function parley._p_end_here(parley._p_endpoint) is
 _p_discard_messages, _p_set_state and _p_send_end do, in one statement. Gives false, and has done nothing, for any
 other, for one that has sent for later, and while the broker is disabled.
 Source: spec 3.2, 4.6.';
+
+create function parley._p_end_sides(endpoints bigint[], far_endpoints bigint[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  with discarded_messages as (
+    delete from parley._p_message as m where m.endpoint_id = any (endpoints)
+  ), discarded_alarms as (
+    delete from parley._p_alarm as a where a.endpoint_id = any (endpoints)
+  ), ended as (
+    update parley._p_endpoint as e
+    set state = case when e.endpoint_id = any (endpoints) then 'DO' else 'DI' end, state_since = clock_timestamp(),
+      destination_lane = null
+    where e.endpoint_id = any (endpoints || far_endpoints)
+    returning e.endpoint_id, e.state, e.service_id, e.priority
+  )
+  insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id)
+  select nextval(q.position_sequence) * 1024, e.endpoint_id,
+    case
+      when pg_sequence_last_value(q.wakeup_sequence) > 0
+        then parley._p_admit(parley._p_lane(q.queue_id, e.priority), q.wakeup_sequence, null)
+      else clock_timestamp()
+    end,
+    parley._p_lane(q.queue_id, e.priority), 2
+  from ended as e
+  join parley._p_service as s on s.service_id = e.service_id
+  join parley._p_queue as q on q.queue_id = s.queue_id
+  where e.state = 'DI';
+end
+$$;
+
+comment on function parley._p_end_sides(bigint[], bigint[]) is
+'Ends sides of conversations, and puts EndDialog into the queues of their far sides. The caller has locked all of them.
+Arguments: endpoints, in state CO; far_endpoints, of this database and in state CO.';
 
 create function parley._p_send_end(endpoint parley._p_endpoint, message_type_id integer, body bytea) returns void
 language plpgsql

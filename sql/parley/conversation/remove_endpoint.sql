@@ -123,7 +123,6 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_target parley._p_endpoint := case when near.is_initiator then far else near end;
   v_ids constant bigint[] := array[near.endpoint_id, far.endpoint_id];
 begin
   if near.has_delayed or far.has_delayed
@@ -134,31 +133,46 @@ begin
     perform parley._p_discard_messages(near.endpoint_id), parley._p_discard_messages(far.endpoint_id);
     delete from parley._p_transmission as t where t.endpoint_id = any (v_ids);
   end if;
-  with removed_messages as (
-    delete from parley._p_message as m where m.endpoint_id = any (v_ids)
-  ), removed_alarms as (
-    delete from parley._p_alarm as a where a.endpoint_id = any (v_ids)
-  ), removed_progress as (
-    delete from parley._p_receive_progress as p where p.endpoint_id = any (v_ids)
-  ), removed_endpoints as (
-    delete from parley._p_endpoint as e where e.endpoint_id = any (v_ids)
-  ), removed_groups as (
-    delete from parley._p_conversation_group as g where g.group_id in (near.group_id, far.group_id)
-    returning g.group_id, g.conversation_group_id
-  )
-  insert into parley._p_tombstone (
-    conversation_handle, conversation_id, is_initiator, service_contract_id, conversation_group_id, service_id,
-    far_service, owner, lifetime, priority, expires_at
-  )
-  select v_target.conversation_handle, v_target.conversation_id, false, v_target.service_contract_id,
-    g.conversation_group_id, v_target.service_id,
-    v_target.far_service, v_target.owner, v_target.lifetime, v_target.priority,
-    clock_timestamp() + make_interval(secs => b.tombstone_seconds)
-  from parley._p_broker as b, removed_groups as g
-  where g.group_id = v_target.group_id;
+  perform parley._p_remove_sides(v_ids, array[near.group_id, far.group_id]);
 end
 $$;
 
 comment on function parley._p_remove_both(parley._p_endpoint, parley._p_endpoint) is
 'Removes both sides of a conversation of this database, in one statement, as _p_remove_endpoint would one after the
 other. The caller has locked both, and their groups; both are plain, so each is alone in its group.';
+
+create function parley._p_remove_sides(endpoints bigint[], groups bigint[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  with removed_messages as (
+    delete from parley._p_message as m where m.endpoint_id = any (endpoints)
+  ), removed_alarms as (
+    delete from parley._p_alarm as a where a.endpoint_id = any (endpoints)
+  ), removed_progress as (
+    delete from parley._p_receive_progress as p where p.endpoint_id = any (endpoints)
+  ), removed_endpoints as (
+    delete from parley._p_endpoint as e where e.endpoint_id = any (endpoints)
+    returning e.group_id, e.conversation_handle, e.conversation_id, e.is_initiator, e.service_contract_id, e.service_id,
+      e.far_service, e.owner, e.lifetime, e.priority
+  ), removed_groups as (
+    delete from parley._p_conversation_group as g where g.group_id = any (groups)
+    returning g.group_id, g.conversation_group_id
+  )
+  insert into parley._p_tombstone (
+    conversation_handle, conversation_id, is_initiator, service_contract_id, conversation_group_id, service_id,
+    far_service, owner, lifetime, priority, expires_at
+  )
+  select e.conversation_handle, e.conversation_id, false, e.service_contract_id, g.conversation_group_id, e.service_id,
+    e.far_service, e.owner, e.lifetime, e.priority, clock_timestamp() + make_interval(secs => b.tombstone_seconds)
+  from removed_endpoints as e
+  join removed_groups as g on g.group_id = e.group_id
+  cross join parley._p_broker as b
+  where not e.is_initiator;
+end
+$$;
+
+comment on function parley._p_remove_sides(bigint[], bigint[]) is
+'Removes sides of conversations and their groups, each of which had only one of them. The targets leave tombstones.
+Arguments: endpoints, for which nothing waits but messages, alarms and how far they were received; groups.';
