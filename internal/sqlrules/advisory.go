@@ -7,6 +7,7 @@ import "strings"
 var advisory = map[string]string{
 	"parley._p_begin_and_send":      sharedByFirstSends,
 	"parley._p_may_remember_routes": sharedByFirstSends,
+	"parley._p_send_first":          sharedByFirstSends,
 	"parley._p_await_service":       sharedByFirstSends,
 	"parley._p_forget_later_routes": "waits for first sends, which share it: an outsider who does so, too, holds up who changes a service",
 }

@@ -29,7 +29,6 @@ var unpinned = map[string]string{
 	"parley._p_newest_hint":       putInLine,
 	"parley.current_caller":       putInLine,
 	"parley._p_caller":            "each call asks it; a search_path that is set makes the statements behind it plan again",
-	"parley._p_send_outgoing":     "the hot path: setting the search_path costs a tenth of a bare insert",
 	"parley._p_put_outgoing":      "the hot path: setting the search_path costs a tenth of a bare insert",
 	"parley._p_admit":             "the hot path: setting the search_path costs a tenth of a bare insert",
 	"parley.put":                  "the hot path: setting the search_path costs a tenth of a bare insert",
@@ -62,8 +61,8 @@ const waitCommits = "a procedure that sets anything cannot commit, which is what
 
 // compiled names the functions that go without sequential scans and leave compiling as the caller set it, with the reason.
 var compiled = map[string]string{
-	"parley._p_put_outgoing":  "the hot path: its one statement reads one table, which has an index for it; what it calls sets it",
-	"parley._p_send_outgoing": "the hot path: its one statement reads one table, which has an index for it; what it calls sets it",
+	"parley._p_put_outgoing": "the hot path: its one statement reads one table, which has an index for it; what it calls sets it",
+	"parley.send":            "the hot path: its one statement reads one table, which has an index for it; what it calls sets it",
 }
 
 // asksNobody names the public functions that run with their owner's rights and do the same for everybody, with the reason.
@@ -291,24 +290,13 @@ var withinReach = map[string]string{
 	"parley_flow._p_track(text,text[],bigint[],jsonb[],parley.caller)":                    asksTheRight,
 	"parley_flow._p_viewed(parley.caller)":                                                asksTheCaller,
 
-	"parley._p_outgoing.conversation_handle: INSERT":          sendInserts,
-	"parley._p_outgoing.message_type: INSERT":                 sendInserts,
-	"parley._p_outgoing.body: INSERT":                         sendInserts,
-	"parley._p_outgoing.trace_context: INSERT":                sendInserts,
-	"parley._p_outgoing_batch.conversation_handle: INSERT":    sendInserts,
-	"parley._p_outgoing_batch.message_type: INSERT":           sendInserts,
-	"parley._p_outgoing_batch.bodies: INSERT":                 sendInserts,
-	"parley._p_outgoing_batch.trace_context: INSERT":          sendInserts,
-	"parley._p_outgoing_put.queue: INSERT":                    sendInserts,
-	"parley._p_outgoing_put.body: INSERT":                     sendInserts,
-	"parley._p_outgoing_put.bodies: INSERT":                   sendInserts,
-	"parley._p_outgoing_put.message_key: INSERT":              sendInserts,
-	"parley._p_outgoing_put.priority: INSERT":                 sendInserts,
-	"parley._p_outgoing_put.deliver_at: INSERT":               sendInserts,
-	"parley._p_outgoing_put.trace_context: INSERT":            sendInserts,
-	"parley._p_outgoing_to_many.conversation_handles: INSERT": sendInserts,
-	"parley._p_outgoing_to_many.message_type: INSERT":         sendInserts,
-	"parley._p_outgoing_to_many.body: INSERT":                 sendInserts,
+	"parley._p_outgoing_put.queue: INSERT":         sendInserts,
+	"parley._p_outgoing_put.body: INSERT":          sendInserts,
+	"parley._p_outgoing_put.bodies: INSERT":        sendInserts,
+	"parley._p_outgoing_put.message_key: INSERT":   sendInserts,
+	"parley._p_outgoing_put.priority: INSERT":      sendInserts,
+	"parley._p_outgoing_put.deliver_at: INSERT":    sendInserts,
+	"parley._p_outgoing_put.trace_context: INSERT": sendInserts,
 }
 
 // The reasons of several.

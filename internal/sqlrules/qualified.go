@@ -62,7 +62,7 @@ func (q *qualification) missing(i int) string {
 		return "is distinct from looks up an operator"
 	case t.Is("case") && !next.Is("when") && !previous.Is("end"):
 		return "case with an operand looks up an operator: write case when"
-	case operatorToken.MatchString(t.Text) && t.Kind == sqltext.Symbol && !q.isPlain(i):
+	case operatorToken.MatchString(t.Text) && t.Kind == sqltext.Symbol && !q.isPlain(i) && !t.Is("=>"):
 		return "write " + t.Text + " as operator(pg_catalog." + t.Text + ")"
 	}
 	return ""

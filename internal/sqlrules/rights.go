@@ -15,8 +15,12 @@ var rightFunctions = []string{
 	"_p_may_validate", "_p_may_view_state",
 }
 
-// callerArgument is how a function that runs with its owner's rights learns who calls it.
-var callerArgument = []string{"caller", "parley", ".", "caller", "default", "parley", ".", "current_caller", "(", ")"}
+// callerArgument is how a function that runs with its owner's rights learns who calls it. callerOfHotPath is the same for the planner, who
+// then has no function to put in line.
+var (
+	callerArgument  = []string{"caller", "parley", ".", "caller", "default", "parley", ".", "current_caller", "(", ")"}
+	callerOfHotPath = []string{"caller", "parley", ".", "caller", "default", "current_user"}
+)
 
 // checkRights holds the rules on who is asked for: one definition of the caller, and a null that refuses.
 func checkRights(f File, asking map[string]bool, report reporter) {
@@ -98,7 +102,7 @@ func checkCallerArgument(r routine, report reporter) {
 	if !r.has("security", "definer") || r.isPrivate() || asksNobody[dotted(r.name)] != "" {
 		return
 	}
-	if !r.has(callerArgument...) {
+	if !r.has(callerArgument...) && !r.has(callerOfHotPath...) {
 		report(r.line, "caller", "%s runs with its owner's rights: give it the argument %s", dotted(r.name), strings.Join(callerArgument, " "))
 	}
 	if !slices.ContainsFunc(r.body, func(t sqltext.Token) bool { return t.Is("caller") }) {

@@ -2,6 +2,7 @@ package rights_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -254,12 +255,10 @@ func TestRightsCannotBeHadByTheNameOfAnother(t *testing.T) {
 	// The column that has the sender is hidden from every role.
 	for _, statement := range []string{
 		"refresh materialized view parley._p_found_roles",
-		"insert into parley._p_outgoing (conversation_handle, message_type, body, caller) values (gen_random_uuid(), 'DEFAULT', null, '" + superuser + "')",
-		"insert into parley._p_outgoing_batch (conversation_handle, message_type, caller) values (gen_random_uuid(), 'DEFAULT', '" + superuser + "')",
-		"insert into parley._p_outgoing_to_many (message_type, caller) values ('DEFAULT', '" + superuser + "')",
-		"select parley._p_send_outgoing()",
-		"create trigger t before insert on m.t for each row execute function parley._p_send_outgoing()",
-		"alter table parley._p_outgoing disable trigger _p_send",
+		"insert into parley._p_outgoing_put (queue, body, caller) values ('Honest', null, '" + superuser + "')",
+		"select parley._p_put_outgoing()",
+		"create trigger t before insert on m.t for each row execute function parley._p_put_outgoing()",
+		"alter table parley._p_outgoing_put disable trigger _p_put",
 	} {
 		if _, err := mallory.DB.Exec(t.Context(), statement); err == nil {
 			t.Errorf("%s: allowed", statement)
@@ -289,26 +288,45 @@ func TestTheCallerIsTheRoleOfEachExecution(t *testing.T) {
 }
 
 // PostgreSQL asks for no right to a column that the default of a view fills.
-func TestRightsCannotBeHadThroughAViewOverWhatSendInserts(t *testing.T) {
+func TestRightsCannotBeHadThroughAViewOverWhatPutInserts(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewWorld(t)
+	b.Exec("select parley.create_queue('jobs', kind => 'SIMPLE')")
+	superuser := sqltest.Value[string](b.Session, "select current_user::text")
+	_, mallory := newMallory(b)
+	before := b.Everything()
+	mallory.Exec("create view m.puts as select * from parley._p_outgoing_put")
+	for _, caller := range []string{"'" + superuser + "'", "null"} {
+		mallory.Exec("alter view m.puts alter column caller set default " + caller)
+		if _, err := mallory.DB.Exec(t.Context(), "insert into m.puts (queue, body) values ('jobs', 'stolen')"); err == nil {
+			t.Errorf("a view whose default for the caller is %s: allowed", caller)
+		}
+	}
+	if after := b.Everything(); after != before {
+		t.Errorf("the broker was changed:\n%s", sqltest.Difference(before, after))
+	}
+}
+
+// The caller of SEND is an argument: it is of a type that takes the name of the role that calls, and no other.
+func TestRightsToSendCannotBeHadByNamingAnotherCaller(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)
 	victim := b.Dialog()
 	b.Send(victim, sqltest.Request, "first")
-	b.Send(victim, sqltest.Request, "second")
 	superuser := sqltest.Value[string](b.Session, "select current_user::text")
 	_, mallory := newMallory(b)
 	before := b.Everything()
-	for table, columns := range map[string]struct{ names, values string }{
-		"_p_outgoing":         {"conversation_handle, message_type, body", "'" + victim + "', '" + sqltest.Request + "', 'stolen'"},
-		"_p_outgoing_batch":   {"conversation_handle, message_type, bodies", "'" + victim + "', '" + sqltest.Request + "', array['stolen'::bytea]"},
-		"_p_outgoing_to_many": {"conversation_handles, message_type, body", "array['" + victim + "'::uuid], '" + sqltest.Request + "', 'stolen'"},
+	for _, caller := range []string{
+		"'" + superuser + "'", "'" + superuser + "'::parley.caller", "null", "(select '" + superuser + "'::name)",
 	} {
-		mallory.Exec("create view m." + table + " as select * from parley." + table)
-		for _, caller := range []string{"'" + superuser + "'", "null"} {
-			mallory.Exec("alter view m." + table + " alter column caller set default " + caller)
-			_, err := mallory.DB.Exec(t.Context(), "insert into m."+table+" ("+columns.names+") values ("+columns.values+")")
-			if err == nil {
-				t.Errorf("%s: a view whose default for the caller is %s: allowed", table, caller)
+		for _, call := range []string{
+			"send('%s', '%s', 'stolen'::bytea, caller => %s)",
+			"send_batch_binary('%s', '%s', array['stolen'::bytea], caller => %s)",
+			"send_to_all(array['%s'::uuid], '%s', 'stolen'::bytea, caller => %s)",
+		} {
+			statement := "select parley." + fmt.Sprintf(call, victim, sqltest.Request, caller)
+			if _, err := mallory.DB.Exec(t.Context(), statement); err == nil {
+				t.Errorf("%s: allowed", statement)
 			}
 		}
 	}

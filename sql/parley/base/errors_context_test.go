@@ -36,10 +36,10 @@ func TestErrorsHaveAShortContext(t *testing.T) {
 			}
 			for _, line := range lines {
 				isFrame := strings.HasPrefix(line, "PL/pgSQL function ") || strings.HasPrefix(line, "SQL function ")
-				// SEND is an INSERT of its caller: what its trigger refuses is refused inside of that.
-				isSend := strings.HasPrefix(line, `SQL statement "insert into parley._p_outgoing`) && strings.HasSuffix(line, `"`) &&
+				// put is an INSERT of its caller: what its trigger refuses is refused inside of that.
+				isPut := strings.HasPrefix(line, `SQL statement "insert into parley._p_outgoing_put`) && strings.HasSuffix(line, `"`) &&
 					len(line) <= statementBytesMax
-				if !isFrame && !isSend {
+				if !isFrame && !isPut {
 					t.Errorf("%s\nis in\n%s", line, context)
 				}
 			}

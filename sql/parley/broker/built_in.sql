@@ -76,13 +76,7 @@ values (nextval('parley._p_object_id'), 'AutoCreatedLocal', current_user::regrol
 -- Everybody may call the interface; each function checks rights itself. The private functions are nobody's business.
 grant usage on schema parley, parley_queue to public;
 
--- The tables into which SEND inserts, but for their column caller.
-grant insert (conversation_handle, message_type, body, trace_context) on parley._p_outgoing to public;
-
-grant insert (conversation_handle, message_type, bodies, trace_context) on parley._p_outgoing_batch to public;
-
-grant insert (conversation_handles, message_type, body) on parley._p_outgoing_to_many to public;
-
+-- The table into which put inserts, but for its column caller.
 grant insert (queue, body, bodies, message_key, priority, deliver_at, trace_context) on parley._p_outgoing_put
 to public;
 

@@ -77,19 +77,52 @@ comment on function parley._p_join_group(uuid, integer) is
 'Finds and locks a group, or creates it, for a new endpoint.
 Errors: 9610 the group belongs to another service.';
 
+create function parley._p_remember_begun(handle uuid, place tid) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  -- The last twenty or so: one that is cut off is found by its handle.
+  perform set_config(
+    'parley.begun', left(handle || '=' || place || ' ' || coalesce(current_setting('parley.begun', true), ''), 1000),
+    true
+  );
+end
+$$;
+
+comment on function parley._p_remember_begun(uuid, tid) is
+'Keeps, to the end of the transaction, where the row of a dialog is that it has begun or changed.';
+
+create function parley._p_begun_place(handle uuid) returns tid
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return substring(current_setting('parley.begun', true) from handle || '=([(][0-9]{1,9},[0-9]{1,4}[)])')::tid;
+end
+$$;
+
+comment on function parley._p_begun_place(uuid) is
+'Gives the place that _p_remember_begun has kept last for a handle; null when there is none.';
+
 create function parley._p_begin_dialog(
   caller oid, from_service text, to_service text, contract text, broker_instance text, lifetime integer,
   encryption boolean, related_conversation uuid, related_conversation_group uuid, allow_unknown_target boolean
 ) returns parley._p_endpoint
 language plpgsql
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_parts record;
   v_group_id bigint;
   v_is_alone boolean := true;
+  v_made record;
   v_endpoint parley._p_endpoint;
-  v_lifetime timestamptz := clock_timestamp() + make_interval(secs => _p_begin_dialog.lifetime);
+  v_now timestamptz := clock_timestamp();
+  v_lifetime timestamptz := v_now + make_interval(secs => _p_begin_dialog.lifetime);
 begin
   found := parley._p_check_dialog(to_service, contract, lifetime, related_conversation, related_conversation_group);
   if broker_instance is not null then
@@ -116,16 +149,20 @@ begin
     v_group_id := parley._p_join_group(related_conversation_group, v_parts.service_id);
     v_is_alone := not exists (select from parley._p_endpoint as e where e.group_id = v_group_id);
   end if;
-  insert into parley._p_endpoint (
+  insert into parley._p_endpoint as e (
     group_id, state, is_initiator, is_plain, priority, service_id, service_contract_id, service_name,
-    service_contract_name, conversation_id, owner, far_service, far_broker_instance, is_encrypted, lifetime
+    service_contract_name, conversation_id, owner, far_service, far_broker_instance, is_encrypted, lifetime, begun_at
   )
   values (
     v_group_id, 'SO', true, v_is_alone, v_parts.priority, v_parts.service_id, v_parts.service_contract_id, from_service,
     contract, gen_random_uuid(), v_parts.owner, to_service, _p_begin_dialog.broker_instance, coalesce(encryption, true),
-    v_lifetime
+    v_lifetime, v_now
   )
-  returning * into v_endpoint;
+  returning e as endpoint, e.ctid as place into v_made;
+  v_endpoint := v_made.endpoint;
+  if current_setting('transaction_isolation') = 'serializable' then
+    perform parley._p_remember_begun(v_endpoint.conversation_handle, v_made.place);
+  end if;
   if lifetime < 2147483647 then
     perform parley._p_set_alarm(v_endpoint.endpoint_id, 'lifetime', v_lifetime);
   end if;
@@ -149,23 +186,54 @@ create function parley.begin_dialog(
   related_conversation_group uuid default null,
   deduplication_key text default null,
   allow_unknown_target boolean default null,
-  caller parley.caller default parley.current_caller()
+  caller parley.caller default current_user
 ) returns uuid
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set jit = off
 as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_now timestamptz := clock_timestamp();
+  v_group_id bigint;
+  v_made record;
 begin
+  -- The usual dialog within this database, of a caller who owns what has to be asked for, by the facts that are kept of
+  -- the catalog. Where any of that does not hold, nothing is found here, and the other way says why.
+  if broker_instance is null and lifetime = 2147483647 and related_conversation is null
+    and related_conversation_group is null and deduplication_key is null
+    and (pg_sequence_last_value('parley._p_trace_until') > 0) is not true
+    and current_setting('transaction_isolation') <> 'serializable' then
+    v_group_id := nextval('parley._p_conversation_group_group_id_seq');
+    insert into parley._p_endpoint as e (
+      group_id, state, is_initiator, is_plain, priority, service_id, service_contract_id, service_name,
+      service_contract_name, conversation_id, owner, far_service, is_encrypted, lifetime, begun_at
+    )
+    select v_group_id, 'SO', true, true, d.priority, d.service_id, d.service_contract_id, d.from_service, d.contract,
+      gen_random_uuid(), d.owner, d.to_service, coalesce(encryption, true),
+      v_now + interval '2147483647 seconds', v_now
+    from parley._p_local_dialog as d
+    where d.catalog_version = pg_sequence_last_value('parley._p_catalog_version')
+      and d.from_service = begin_dialog.from_service
+      and d.to_service = begin_dialog.to_service
+      and d.contract = begin_dialog.contract
+      and pg_has_role(v_caller, d.queue_owner, 'usage')
+      and (d.service_contract_id < 65536 or pg_has_role(v_caller, d.contract_owner, 'usage'))
+    limit 1
+    returning e.conversation_handle, e.service_id into v_made;
+    if found then
+      insert into parley._p_conversation_group (group_id, conversation_group_id, service_id) overriding system value
+      values (v_group_id, gen_random_uuid(), v_made.service_id);
+      return v_made.conversation_handle;
+    end if;
+  end if;
   if deduplication_key is not null then
     return (parley._p_begin_dialog_once(
-      parley._p_caller(caller), from_service, to_service, deduplication_key, contract, broker_instance, lifetime,
+      v_caller, from_service, to_service, deduplication_key, contract, broker_instance, lifetime,
       encryption, related_conversation, related_conversation_group, allow_unknown_target
     )).conversation_handle;
   end if;
   return (parley._p_begin_dialog(
-    parley._p_caller(caller), from_service, to_service, contract, broker_instance, lifetime, encryption,
+    v_caller, from_service, to_service, contract, broker_instance, lifetime, encryption,
     related_conversation, related_conversation_group, allow_unknown_target
   )).conversation_handle;
 end

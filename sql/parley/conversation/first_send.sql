@@ -41,6 +41,52 @@ Arguments: caller; owner of the sender''s side, who needs SEND on the target; qu
 service_contract_id, which the caller needs REFERENCES on, null for a dialog that is begun; far_service_id of the
 target.';
 
+create function parley._p_lasts_for_ever(endpoint parley._p_endpoint) returns boolean
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return endpoint.lifetime - endpoint.begun_at = interval '2147483647 seconds';
+end
+$$;
+
+comment on function parley._p_lasts_for_ever(parley._p_endpoint) is
+'Reports whether a dialog was begun without a lifetime: then no alarm of one is set.';
+
+create function parley._p_insert_target(
+  endpoint parley._p_endpoint, dialog parley._p_local_dialog
+) returns bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_group_id bigint;
+  v_far_id bigint;
+begin
+  -- Each row after the one before it: so does a trace have them.
+  insert into parley._p_conversation_group (conversation_group_id, service_id)
+  values (gen_random_uuid(), dialog.far_service_id)
+  returning group_id into v_group_id;
+  insert into parley._p_endpoint (
+    far_endpoint_id, group_id, usual_message_type_id, usual_message_type_name, state, is_initiator, is_plain, priority,
+    service_id, service_contract_id, service_name, service_contract_name, conversation_id, owner, far_service,
+    far_broker_instance, is_encrypted, lifetime
+  )
+  values (
+    endpoint.endpoint_id, v_group_id, dialog.far_type_id, dialog.far_type_name, 'CO', false, true, dialog.far_priority,
+    dialog.far_service_id, endpoint.service_contract_id, dialog.to_service, endpoint.service_contract_name,
+    endpoint.conversation_id, dialog.far_owner, endpoint.service_name, dialog.broker_instance, endpoint.is_encrypted,
+    endpoint.lifetime
+  )
+  returning endpoint_id into v_far_id;
+  return v_far_id;
+end
+$$;
+
+comment on function parley._p_insert_target(parley._p_endpoint, parley._p_local_dialog) is
+'Makes the side of the target of a dialog within this database, in a group of its own, and gives its endpoint_id.
+Arguments: endpoint, of the initiator; dialog, what is known of its services.';
+
 create function parley._p_send_first(
   caller oid, endpoint parley._p_endpoint, message_type text, body bytea, trace_context text
 ) returns boolean
@@ -53,43 +99,41 @@ as $$
 declare
   v_dialog parley._p_local_dialog;
   v_role oid;
-  v_group_id bigint;
   v_far_id bigint;
 begin
-  if not parley._p_may_remember_routes(endpoint.service_name)
-    or not parley._p_may_remember_routes(endpoint.far_service) then
+  -- As _p_may_remember_routes does.
+  if parley._p_keeps_snapshot()
+    or not pg_try_advisory_xact_lock_shared(hashtextextended('parley routes ' || endpoint.service_name, 0))
+    or not pg_try_advisory_xact_lock_shared(hashtextextended('parley routes ' || endpoint.far_service, 0)) then
     return false;
   end if;
-  v_dialog := parley._p_find_local_dialog(
-    endpoint.service_name, endpoint.far_service, endpoint.service_contract_name, message_type
-  );
+  select d.* into v_dialog
+  from parley._p_local_dialog as d
+  where d.catalog_version = pg_sequence_last_value('parley._p_catalog_version')
+    and d.from_service = endpoint.service_name
+    and d.to_service = endpoint.far_service
+    and d.contract = endpoint.service_contract_name
+    and d.message_type = _p_send_first.message_type;
+  if not found then
+    v_dialog := parley._p_find_local_dialog(
+      endpoint.service_name, endpoint.far_service, endpoint.service_contract_name, message_type
+    );
+  end if;
   if v_dialog.service_id is distinct from endpoint.service_id
     or endpoint.far_broker_instance <> v_dialog.broker_instance
-    or exists (select from parley._p_alarm as m where m.endpoint_id = endpoint.endpoint_id) then
+    or endpoint.lifetime - endpoint.begun_at <> interval '2147483647 seconds'
+    and exists (select from parley._p_alarm as m where m.endpoint_id = endpoint.endpoint_id) then
     return false;
   end if;
-  v_role := parley._p_role_of_first_sender(
-    caller, endpoint.owner, v_dialog.queue_id, null, v_dialog.far_service_id
-  );
+  v_role := case
+    when pg_has_role(caller, v_dialog.queue_owner, 'usage')
+      and pg_has_role(endpoint.owner, v_dialog.far_owner, 'usage') then v_dialog.queue_owner
+    else parley._p_role_of_first_sender(caller, endpoint.owner, v_dialog.queue_id, null, v_dialog.far_service_id)
+  end;
   if v_role is null then
     return false;
   end if;
-  -- Each row after the one before it: so does a trace have them.
-  insert into parley._p_conversation_group (conversation_group_id, service_id)
-  values (gen_random_uuid(), v_dialog.far_service_id)
-  returning group_id into v_group_id;
-  insert into parley._p_endpoint (
-    far_endpoint_id, group_id, usual_message_type_id, usual_message_type_name, state, is_initiator, is_plain, priority,
-    service_id, service_contract_id, service_name, service_contract_name, conversation_id, owner, far_service,
-    far_broker_instance, is_encrypted, lifetime
-  )
-  values (
-    endpoint.endpoint_id, v_group_id, v_dialog.far_type_id, v_dialog.far_type_name, 'CO', false, true,
-    v_dialog.far_priority, v_dialog.far_service_id, endpoint.service_contract_id, v_dialog.to_service,
-    endpoint.service_contract_name, endpoint.conversation_id, v_dialog.far_owner, endpoint.service_name,
-    v_dialog.broker_instance, endpoint.is_encrypted, endpoint.lifetime
-  )
-  returning endpoint_id into v_far_id;
+  v_far_id := parley._p_insert_target(endpoint, v_dialog);
   update parley._p_endpoint as e
   set state = 'CO', state_since = clock_timestamp(), far_endpoint_id = v_far_id,
     far_broker_instance = v_dialog.broker_instance, usual_message_type_id = v_dialog.message_type_id,

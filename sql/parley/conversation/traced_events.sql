@@ -219,6 +219,9 @@ declare
   v_endpoint parley._p_endpoint;
   v_event parley._p_trace_event;
 begin
+  if coalesce(pg_sequence_last_value('parley._p_trace_until') < extract(epoch from clock_timestamp()), true) then
+    return;
+  end if;
   select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle;
   if found then
     v_event := parley._p_event_of(v_endpoint, 124, 1);

@@ -118,44 +118,6 @@ $$;
 comment on function parley._p_record_arrived() is
 'Writes down that messages of a conversation have arrived in the queue of this side.';
 
-create function parley._p_record_outgoing() returns trigger
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  perform parley._p_record_sent(new.conversation_handle, new.message_type, 1);
-  return new;
-end
-$$;
-
-comment on function parley._p_record_outgoing() is 'Writes down what was inserted into _p_outgoing, before it is sent.';
-
-create function parley._p_record_outgoing_to_many() returns trigger
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  perform parley._p_record_sent(h.handle, new.message_type, 1) from unnest(new.conversation_handles) as h (handle);
-  return new;
-end
-$$;
-
-comment on function parley._p_record_outgoing_to_many() is
-'Writes down what was inserted into _p_outgoing_to_many, before it is sent.';
-
-create function parley._p_record_outgoing_batch() returns trigger
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  perform parley._p_record_sent(new.conversation_handle, new.message_type, coalesce(cardinality(new.bodies), 0));
-  return new;
-end
-$$;
-
-comment on function parley._p_record_outgoing_batch() is
-'Writes down what was inserted into _p_outgoing_batch, before it is sent.';
-
 create trigger _p_record after insert or delete on parley._p_conversation_group
 for each row execute function parley._p_record_group();
 
@@ -175,16 +137,6 @@ for each row when (
   new.endpoint_id > 0 and new.position % 1024 = 0 and new.message_type_id not in (1, 2, 5)
 ) execute function parley._p_record_arrived();
 
--- Its name comes before that of the trigger that sends.
-create trigger _p_record before insert on parley._p_outgoing
-for each row execute function parley._p_record_outgoing();
-
-create trigger _p_record before insert on parley._p_outgoing_batch
-for each row execute function parley._p_record_outgoing_batch();
-
-create trigger _p_record before insert on parley._p_outgoing_to_many
-for each row execute function parley._p_record_outgoing_to_many();
-
 do $$
 begin
   alter table parley._p_conversation_group disable trigger _p_record;
@@ -192,8 +144,5 @@ begin
   alter table parley._p_endpoint disable trigger _p_record_routed;
   alter table parley._p_transmission disable trigger _p_record;
   alter table parley._p_message disable trigger _p_record;
-  alter table parley._p_outgoing disable trigger _p_record;
-  alter table parley._p_outgoing_batch disable trigger _p_record;
-  alter table parley._p_outgoing_to_many disable trigger _p_record;
 end
 $$;

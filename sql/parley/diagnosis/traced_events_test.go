@@ -199,7 +199,7 @@ func TestNothingIsTracedUnlessSomebodyAsks(t *testing.T) {
 	b.Send(initiator, sqltest.Request, "x")
 	sqltest.Equal(b.Session, int64(0), "select count(*) from parley._p_trace_event")
 	b.Exec("select parley.start_trace()")
-	sqltest.Equal(b.Session, int64(8), enabled)
+	sqltest.Equal(b.Session, int64(5), enabled)
 	b.Send(initiator, sqltest.Request, "x")
 	b.Exec("select parley.stop_trace()")
 	sqltest.Equal(b.Session, int64(0), enabled)

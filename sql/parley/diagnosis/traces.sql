@@ -1,9 +1,9 @@
 -- Traces: what SQL Server's profiler shows of conversations, groups and routes, as rows (spec 8.5).
 --
--- One trace runs at a time. SEND, the messages that arrive, new conversations and groups are seen by triggers
+-- One trace runs at a time. The messages that arrive, new conversations and groups are seen by triggers
 -- (diagnosis/trace_triggers.sql) that are disabled while nothing is traced, so a broker without a trace pays
--- nothing for them; ends and errors ask the sequence _p_trace_until, which costs a microsecond. Rows are written in
--- the transaction that they record: what rolls back leaves none. The table is not logged: a crash of the server
+-- nothing for them; SEND, ends and errors ask the sequence _p_trace_until, which costs a microsecond. Rows are written
+-- in the transaction that they record: what rolls back leaves none. The table is not logged: a crash of the server
 -- empties it, and a standby does not have it. Events of the network (connections, logins, acknowledgements) happen
 -- in the daemon and are in its log.
 -- Locks: starting and stopping takes the tables with the triggers against writers, for ten seconds at most, in steps of
@@ -21,8 +21,8 @@ begin
   loop
     begin
       -- A lock that waits keeps writers behind it. So it is given up soon, and asked for again.
-      lock table parley._p_conversation_group, parley._p_endpoint, parley._p_transmission, parley._p_message,
-        parley._p_outgoing, parley._p_outgoing_batch, parley._p_outgoing_to_many in share row exclusive mode;
+      lock table parley._p_conversation_group, parley._p_endpoint, parley._p_transmission, parley._p_message
+      in share row exclusive mode;
       exit;
     exception
       when lock_not_available then

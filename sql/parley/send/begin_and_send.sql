@@ -44,7 +44,9 @@ begin
   end if;
   if deliver_at is not null then
     perform parley._p_send_at(caller, v_endpoint.conversation_handle, message_type, body, deliver_at, null);
-  elsif v_is_disabled or not parley._p_send_first(caller, v_endpoint, message_type, body, null) then
+  elsif v_is_disabled
+    or not parley._p_send_first(caller, v_endpoint, message_type, body, null)
+    and not parley._p_send_begun(caller, v_endpoint.conversation_handle, message_type, array[body], null) then
     found := parley._p_send(caller, v_endpoint.conversation_handle, message_type, array[body]);
   end if;
   return v_endpoint.conversation_handle;

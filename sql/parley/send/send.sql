@@ -7,42 +7,19 @@
 --     sequence inside the statement
 --   rights and states are checked each time   the conditions of the statement; when any fails, _p_send
 --     finds out which and why
---   the rights are those of the caller   he inserts into _p_outgoing; its column caller, into
---     which nobody may write, has
---     current_user as its default, and its trigger runs with the rights of the schema's owner. See base/roles.sql.
---       A view over the table
---     can have another default, and PostgreSQL asks for no right to a column that a default fills: the trigger's
---       WHEN compares once more,
---     before the rights change. Where it does not hold, the table's check refuses the row.
+--   the rights are those of the caller   the argument caller, whose type demands current_user where the call stands
+--     (base/roles.sql); all that is asked here is asked for that role
 -- Which conversations take the short way, and under whose rights, is asked in one place, _p_ready_to_send, which the
 -- planner puts in line: 3 percent of the instructions of a SEND.
 -- docs/internals/measurements.md lists the variants that were tried. Each further statement here costs about a tenth of
--- a bare INSERT; so does a pinned search_path, which is why every name and operator is qualified instead. The insert
--- with its trigger costs 1 microsecond more than a function that is SECURITY DEFINER.
+-- a bare INSERT; so does a pinned search_path, which is why every name and operator is qualified instead. An insert
+-- into a table whose trigger sends cost a sixth more than this function.
 --
 -- Sequential scans are off, as in every statement that finds conversations: a session that planned this while there
 -- were few would go on reading all of them, until they are analyzed.
 --
--- Cost: one trigger with its condition, one index probe, one row lock, one insert with two index entries, one
--- read of the wake-up sequence.
-
-create table parley._p_outgoing (
-  conversation_handle uuid,
-  message_type text,
-  body bytea,
-  trace_context text,
-  caller name not null default current_user,
-  constraint _p_outgoing_is_empty check (false)
-);
-
-comment on table parley._p_outgoing is
-'Takes one message from SEND. It never holds a row: its trigger sends the message instead, and if it did not,
-the check would refuse the row.';
-
-alter table parley._p_outgoing replica identity full;
-comment on column parley._p_outgoing.caller is
-'The role that sends. No role may insert into this column, so that its default decides; the trigger takes no row in
-which it is not current_user.';
+-- Cost: one index probe, one row lock, one insert with two index entries, a read of the sequence of traces and of that
+-- of the wake-up.
 
 create function parley._p_ready_to_send(conversation_handle uuid, message_type text, caller name)
 returns table (
@@ -66,11 +43,69 @@ comment on function parley._p_ready_to_send(uuid, text, name) is
 The planner puts this in line: called by itself it fails, as it locks.
 Arguments: conversation_handle; message_type; caller, whose rights count.';
 
-create function parley._p_send_outgoing() returns trigger
+create function parley._p_send_one(
+  caller parley.caller, handle uuid, message_type text, body bytea, trace_context text
+) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+begin
+  return parley._p_send(
+    parley._p_caller(caller), handle, message_type, array[body],
+    case when trace_context is not null then parley._p_trace_context(trace_context) end
+  );
+end
+$$;
+
+comment on function parley._p_send_one(parley.caller, uuid, text, bytea, text) is
+'Sends a message the long way.
+Errors: those of parley.send.';
+
+create function parley._p_send_unusually(
+  caller parley.caller, handle uuid, message_type text, body bytea, trace_context text
+) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+begin
+  if pg_sequence_last_value('parley._p_trace_until') > 0 then
+    perform parley._p_record_sent(handle, message_type, 1);
+  end if;
+  return current_setting('parley.begun', true) <> '' and parley._p_send_begun(
+    parley._p_caller(caller), handle, message_type, array[body],
+    case when trace_context is not null then parley._p_trace_context(trace_context) end
+  );
+end
+$$;
+
+comment on function parley._p_send_unusually(parley.caller, uuid, text, bytea, text) is
+'Writes a message down that is traced, and sends it when it is of a dialog that a serializable transaction has begun;
+gives whether it did that.
+Errors: those of parley.send.';
+
+create function parley.send(
+  conversation_handle uuid, message_type text, body bytea, trace_context text default null,
+  deliver_at timestamptz default null, deduplication_key text default null,
+  caller parley.caller default current_user
+) returns parley.sent_message
 language plpgsql security definer
 set enable_seqscan = off
 as $$
 begin
+  if deliver_at is not null or deduplication_key is not null then
+    return parley._p_send_later_or_once($1, $2, $3, $4, $5, $6, caller);
+  end if;
+  -- Both are unusual, and asked together, because an expression costs a thirtieth of a bare INSERT.
+  if pg_catalog.pg_sequence_last_value('parley._p_trace_until') operator(pg_catalog.>) 0::pg_catalog.int8
+    or pg_catalog.current_setting('parley.begun', true) operator(pg_catalog.<>) '' then
+    if parley._p_send_unusually(caller, $1, $2, $3, $4) then
+      return null;
+    end if;
+  end if;
   insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body, trace_context)
   select
     pg_catalog.nextval(e.destination_position) operator(pg_catalog.*) 1024::pg_catalog.int8,
@@ -82,49 +117,17 @@ begin
     end,
     e.destination_lane,
     e.usual_message_type_id,
-    case when pg_catalog.octet_length(new.body) operator(pg_catalog.>) 0 then new.body end,
-    case when new.trace_context is not null then parley._p_trace_context(new.trace_context) end
-  from parley._p_ready_to_send(new.conversation_handle, new.message_type, new.caller) as e;
+    case when pg_catalog.octet_length($3) operator(pg_catalog.>) 0 then $3 end,
+    case when $4 is not null then parley._p_trace_context($4) end
+  from parley._p_ready_to_send($1, $2, caller) as e;
   if not found then
-    found := parley._p_send(
-      parley._p_role_of(new.caller), new.conversation_handle, new.message_type, array[new.body],
-      case when new.trace_context is not null then parley._p_trace_context(new.trace_context) end
-    );
+    found := parley._p_send_one(caller, $1, $2, $3, $4);
   end if;
   return null;
 end
 $$;
 
-comment on function parley._p_send_outgoing() is
-'Sends what was inserted into _p_outgoing, with the rights of its column caller.
-Errors: those of parley.send.';
-
-create trigger _p_send before insert on parley._p_outgoing
-for each row when (new.caller operator(pg_catalog.=) current_user) execute function parley._p_send_outgoing();
-
--- A replication worker and a restore turn ordinary triggers off.
-do $$
-begin
-  alter table parley._p_outgoing enable always trigger _p_send;
-end
-$$;
-
-create function parley.send(
-  conversation_handle uuid, message_type text, body bytea, trace_context text default null,
-  deliver_at timestamptz default null, deduplication_key text default null
-) returns parley.sent_message
-language plpgsql
-as $$
-begin
-  if deliver_at is null and deduplication_key is null then
-    insert into parley._p_outgoing (conversation_handle, message_type, body, trace_context) values ($1, $2, $3, $4);
-    return null;
-  end if;
-  return parley._p_send_later_or_once($1, $2, $3, $4, $5, $6);
-end
-$$;
-
-comment on function parley.send(uuid, text, bytea, text, timestamptz, text) is
+comment on function parley.send(uuid, text, bytea, text, timestamptz, text, parley.caller) is
 'Sends a message on a conversation, in this transaction.
 Arguments: conversation_handle; message_type, of the conversation''s contract; body, null or empty for none;
 trace_context, a W3C traceparent, or one with a blank and a tracestate behind it, which RECEIVE gives back: one that is
@@ -154,7 +157,7 @@ create function parley.send(
 ) returns parley.sent_message
 language sql
 as $$
-  select parley.send($1, $2, pg_catalog.convert_to($3, 'UTF8'), $4, $5, $6)
+  select parley.send($1, $2, pg_catalog.convert_to($3, 'UTF8'), $4, $5, $6, caller => current_user)
 $$;
 
 comment on function parley.send(uuid, text, text, text, timestamptz, text) is

@@ -17,7 +17,9 @@ create function parley.send(
 ) returns parley.sent_message
 language sql
 as $$
-  select parley.send($1, $2, pg_catalog.convert_to($3::pg_catalog.text, 'UTF8'), $4, $5, $6)
+  select parley.send(
+    $1, $2, pg_catalog.convert_to($3::pg_catalog.text, 'UTF8'), $4, $5, $6, caller => current_user
+  )
 $$;
 
 comment on function parley.send(uuid, text, jsonb, text, timestamptz, text) is
@@ -29,7 +31,9 @@ create function parley.send(
 ) returns parley.sent_message
 language sql
 as $$
-  select parley.send($1, $2, pg_catalog.convert_to($3::pg_catalog.text, 'UTF8'), $4, $5, $6)
+  select parley.send(
+    $1, $2, pg_catalog.convert_to($3::pg_catalog.text, 'UTF8'), $4, $5, $6, caller => current_user
+  )
 $$;
 
 comment on function parley.send(uuid, text, json, text, timestamptz, text) is
@@ -41,54 +45,50 @@ create function parley.send(
 ) returns parley.sent_message
 language sql
 as $$
-  select parley.send($1, $2, pg_catalog.convert_to($3::pg_catalog.text, 'UTF8'), $4, $5, $6)
+  select parley.send(
+    $1, $2, pg_catalog.convert_to($3::pg_catalog.text, 'UTF8'), $4, $5, $6, caller => current_user
+  )
 $$;
 
 comment on function parley.send(uuid, text, xml, text, timestamptz, text) is
 'Sends an XML body as UTF-8 text. Errors: those of send with a bytea body.';
 
-create table parley._p_outgoing_to_many (
-  conversation_handles uuid[],
-  message_type text,
-  body bytea,
-  caller name not null default current_user,
-  constraint _p_outgoing_to_many_is_empty check (false)
-);
-
-comment on table parley._p_outgoing_to_many is
-'Takes one message for several conversations from SEND, as _p_outgoing takes one for one.';
-
-alter table parley._p_outgoing_to_many replica identity full;
-
-create function parley._p_send_outgoing_to_many() returns trigger
+create function parley.send_to_all(
+  conversation_handles uuid[], message_type text, body bytea, caller parley.caller default current_user
+) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
 as $$
 declare
-  v_count integer := coalesce(cardinality(new.conversation_handles), 0);
+  v_caller oid := parley._p_caller(caller);
+  v_count integer := coalesce(cardinality(conversation_handles), 0);
   v_repeated uuid;
   v_handle uuid;
   v_position bigint;
   v_rest uuid[];
 begin
-  if v_count = 0 or array_position(new.conversation_handles, null) is not null then
-    found := parley._p_raise(8441, 'null in a list', coalesce(array_position(new.conversation_handles, null), 0)::text);
+  if pg_sequence_last_value('parley._p_trace_until') > 0 then
+    perform parley._p_record_sent(h.handle, send_to_all.message_type, 1)
+    from unnest(conversation_handles) as h (handle);
+  end if;
+  if v_count = 0 or array_position(conversation_handles, null) is not null then
+    found := parley._p_raise(8441, 'null in a list', coalesce(array_position(conversation_handles, null), 0)::text);
   end if;
   select h.handle into v_repeated
-  from unnest(new.conversation_handles) as h (handle)
+  from unnest(conversation_handles) as h (handle)
   group by h.handle
   having count(*) > 1
   limit 1;
   if found then
     found := parley._p_raise(
-      8451, 'repeated', v_repeated::text, array_position(new.conversation_handles, v_repeated)::text
+      8451, 'repeated', v_repeated::text, array_position(conversation_handles, v_repeated)::text
     );
   end if;
   for v_position, v_handle in
     select h.position, h.handle
-    from unnest(new.conversation_handles) with ordinality as h (handle, position)
+    from unnest(conversation_handles) with ordinality as h (handle, position)
     where not exists (select from parley._p_endpoint as e where e.conversation_handle = h.handle)
     order by h.position
   loop
@@ -104,53 +104,29 @@ begin
     from (
       select i.conversation_handle
       from parley._p_endpoint as i
-      where i.conversation_handle = any (new.conversation_handles)
+      where i.conversation_handle = any (conversation_handles)
       order by i.endpoint_id
     ) as i
-    cross join lateral parley._p_ready_to_send(i.conversation_handle, new.message_type, new.caller) as e
+    cross join lateral parley._p_ready_to_send(i.conversation_handle, send_to_all.message_type, caller) as e
   ), sent as (
     insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body)
     select nextval(r.destination_position) * 1024, r.far_endpoint_id,
       parley._p_admit(r.destination_lane, r.destination_wakeup), r.destination_lane, r.usual_message_type_id,
-      nullif(new.body, '')
+      nullif(body, '')
     from ready as r
   )
   select array_agg(h.handle order by e.endpoint_id nulls first, h.position) into v_rest
-  from unnest(new.conversation_handles) with ordinality as h (handle, position)
+  from unnest(conversation_handles) with ordinality as h (handle, position)
   left join parley._p_endpoint as e on e.conversation_handle = h.handle
   left join ready as r on r.conversation_handle = h.handle
   where r.conversation_handle is null;
   for i in 1 .. coalesce(cardinality(v_rest), 0) loop
-    found := parley._p_send(parley._p_role_of(new.caller), v_rest[i], new.message_type, array[new.body]);
+    found := parley._p_send(v_caller, v_rest[i], send_to_all.message_type, array[body]);
   end loop;
-  return null;
 end
 $$;
 
-comment on function parley._p_send_outgoing_to_many() is
-'Sends what was inserted into _p_outgoing_to_many, with the rights of its column caller: on all conversations or on
-none.
-Errors: 8435, 8441, 8451, and those of parley.send.';
-
-create trigger _p_send before insert on parley._p_outgoing_to_many
-for each row when (new.caller operator(pg_catalog.=) current_user) execute function parley._p_send_outgoing_to_many();
-
-do $$
-begin
-  alter table parley._p_outgoing_to_many enable always trigger _p_send;
-end
-$$;
-
-create function parley.send_to_all(conversation_handles uuid[], message_type text, body bytea) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  insert into parley._p_outgoing_to_many (conversation_handles, message_type, body) values ($1, $2, $3);
-end
-$$;
-
-comment on function parley.send_to_all(uuid[], text, bytea) is
+comment on function parley.send_to_all(uuid[], text, bytea, parley.caller) is
 'Sends the same message on several conversations: on all of them or, when one cannot send, on none.
 Arguments: conversation_handles, each once, no null; message_type; body.
 Errors: 8435 a handle not found, 8441 a handle is missing, 8451 a handle is repeated, and
@@ -162,7 +138,7 @@ create function parley.send_to_all(
 ) returns void
 language sql
 as $$
-  select parley.send_to_all($1, $2, pg_catalog.convert_to($3, 'UTF8'))
+  select parley.send_to_all($1, $2, pg_catalog.convert_to($3, 'UTF8'), caller => current_user)
 $$;
 
 comment on function parley.send_to_all(uuid[], text, text) is
@@ -170,77 +146,48 @@ comment on function parley.send_to_all(uuid[], text, text) is
 Errors: those of send_to_all with a bytea body.
 Source: spec 4.2.';
 
-create table parley._p_outgoing_batch (
-  conversation_handle uuid,
-  message_type text,
-  bodies bytea[],
-  trace_context text,
-  caller name not null default current_user,
-  constraint _p_outgoing_batch_is_empty check (false)
-);
-
-comment on table parley._p_outgoing_batch is
-'Takes many messages for one conversation from send_batch, as _p_outgoing takes one.';
-
-alter table parley._p_outgoing_batch replica identity full;
-
-create function parley._p_send_outgoing_batch() returns trigger
+create function parley.send_batch_binary(
+  conversation_handle uuid, message_type text, bodies bytea[], trace_context text default null,
+  caller parley.caller default current_user
+) returns void
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
 as $$
 declare
-  v_context text := case when new.trace_context is not null then parley._p_trace_context(new.trace_context) end;
+  v_context text := case when trace_context is not null then parley._p_trace_context(trace_context) end;
   v_far bigint;
   v_lane integer;
   v_position regclass;
   v_wakeup regclass;
   v_type integer;
 begin
-  found := parley._p_require_one_dimension(new.bodies);
+  found := parley._p_require_one_dimension(bodies);
+  if pg_sequence_last_value('parley._p_trace_until') > 0 then
+    perform parley._p_record_sent(conversation_handle, message_type, coalesce(cardinality(bodies), 0));
+  end if;
+  if current_setting('parley.begun', true) <> ''
+    and parley._p_send_begun(parley._p_caller(caller), conversation_handle, message_type, bodies, v_context) then
+    return;
+  end if;
   select e.far_endpoint_id, e.destination_lane, e.destination_position, e.destination_wakeup, e.usual_message_type_id
   into v_far, v_lane, v_position, v_wakeup, v_type
-  from parley._p_ready_to_send(new.conversation_handle, new.message_type, new.caller) as e;
+  from parley._p_ready_to_send(conversation_handle, message_type, caller) as e;
   if not found then
     found := parley._p_send(
-      parley._p_role_of(new.caller), new.conversation_handle, new.message_type, new.bodies, v_context
+      parley._p_caller(caller), conversation_handle, message_type, bodies, v_context
     );
-    return null;
+    return;
   end if;
-  perform parley._p_append(v_far, v_lane, v_position, v_type, new.bodies, v_context);
+  perform parley._p_append(v_far, v_lane, v_position, v_type, bodies, v_context);
   if pg_sequence_last_value(v_wakeup) > 0 then
     perform parley._p_admit(v_lane, v_wakeup, 0);
   end if;
-  return null;
 end
 $$;
 
-comment on function parley._p_send_outgoing_batch() is
-'Sends what was inserted into _p_outgoing_batch, with the rights of its column caller.
-Errors: those of parley.send.';
-
-create trigger _p_send before insert on parley._p_outgoing_batch
-for each row when (new.caller operator(pg_catalog.=) current_user) execute function parley._p_send_outgoing_batch();
-
-do $$
-begin
-  alter table parley._p_outgoing_batch enable always trigger _p_send;
-end
-$$;
-
-create function parley.send_batch_binary(
-  conversation_handle uuid, message_type text, bodies bytea[], trace_context text default null
-) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  insert into parley._p_outgoing_batch (conversation_handle, message_type, bodies, trace_context) select $1, $2, $3, $4;
-end
-$$;
-
-comment on function parley.send_batch_binary(uuid, text, bytea[], text) is
+comment on function parley.send_batch_binary(uuid, text, bytea[], text, parley.caller) is
 'Sends many messages of one type on one conversation, in the order of the array: the cheapest way to send.
 Arguments: conversation_handle; message_type; bodies, null or empty ones stand for messages without body; an array of
 none sends nothing; trace_context of each of them, as of send. Each body is validated by itself, in the order of the
@@ -254,7 +201,7 @@ create function parley.send_batch(
 ) returns void
 language sql
 as $$
-  select parley.send_batch_binary($1, $2, parley._p_utf8_bodies($3), $4)
+  select parley.send_batch_binary($1, $2, parley._p_utf8_bodies($3), $4, caller => current_user)
 $$;
 
 comment on function parley.send_batch(uuid, text, text[], text) is
