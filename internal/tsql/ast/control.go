@@ -95,7 +95,7 @@ type Execute struct {
 	Arguments []*Argument
 	AsKind    string     // EXEC ('text') AS LOGIN or USER, or empty
 	AsName    Expression // whose rights the text has
-	At        string     // AT linked server, or empty
+	Server    string     // AT linked server, or empty
 	AtSource  bool       // AT DATA_SOURCE
 	Options   []string   // RECOMPILE, RESULT SETS UNDEFINED, RESULT SETS NONE
 	// ResultSets are the shapes of WITH RESULT SETS ((...), (...)).

@@ -43,8 +43,8 @@ func walkFields(value reflect.Value, visit func(node Node) bool) {
 	if isPlace(value.Type()) {
 		return
 	}
-	for i := range value.NumField() {
-		walk(value.Field(i), visit)
+	for _, field := range value.Fields() {
+		walk(field, visit)
 	}
 }
 

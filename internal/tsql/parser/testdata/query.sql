@@ -1,0 +1,89 @@
+SELECT 1
+--
+SELECT DISTINCT TOP (10) PERCENT a, b AS c, d e, f = g, 'h' = i, j AS 'k l', t.*, * FROM t
+--
+SELECT TOP 5 WITH TIES a FROM t ORDER BY a DESC, b ASC, 3
+--
+SELECT a FROM t ORDER BY a OFFSET 5 ROWS FETCH NEXT @n ROWS ONLY
+--
+SELECT a INTO #t FROM x UNION ALL SELECT b FROM y EXCEPT (SELECT c FROM z INTERSECT SELECT d FROM w)
+--
+SELECT a, COUNT(*) FROM t WHERE a > 1 GROUP BY a HAVING COUNT(DISTINCT b) > 2
+--
+SELECT a FROM t GROUP BY GROUPING SETS ((a, b), ROLLUP (c, (d, e)), ())
+--
+SELECT a FROM t GROUP BY a, b WITH ROLLUP
+--
+SELECT * FROM a, b AS x, c y (p, q)
+--
+SELECT * FROM a INNER JOIN b ON a.i = b.i LEFT OUTER JOIN c ON c.i = b.i RIGHT JOIN d ON 1 = 1 FULL OUTER JOIN e ON e.i = d.i CROSS JOIN f
+--
+SELECT * FROM a JOIN b JOIN c ON b.i = c.i ON a.i = b.i
+--
+SELECT * FROM a INNER HASH JOIN (b LEFT LOOP JOIN c ON b.i = c.i) ON a.i = b.i
+--
+SELECT * FROM t CROSS APPLY dbo.f(t.a) AS x OUTER APPLY (SELECT 1 AS one) y
+--
+SELECT * FROM t WITH (NOLOCK, INDEX(1), INDEX = i, FORCESEEK (i (a, b))) JOIN u (UPDLOCK, READPAST) ON t.a = u.a
+--
+SELECT * FROM (VALUES (1, 'a'), (2, NULL)) AS v (n, t)
+--
+SELECT * FROM @t AS x WHERE x.a IN (1, 2, 3) AND b NOT IN (SELECT c FROM d)
+--
+SELECT * FROM (INSERT INTO t OUTPUT inserted.a VALUES (1)) AS x
+--
+SELECT * FROM OPENJSON(@j, '$.a') WITH (id int '$.id', o nvarchar(max) AS JSON) AS x
+--
+SELECT * FROM OPENXML(@h, '/a/b', 1) WITH (id int '@id')
+--
+SELECT * FROM OPENXML(@h, '/a/b') WITH (dbo.t) x
+--
+SELECT * FROM OPENQUERY(linked, 'SELECT 1') q
+--
+SELECT * FROM OPENDATASOURCE('a', 'b').db.dbo.t
+--
+SELECT x.value('(a/b)[1]', 'int'), T.c.query('.') FROM @x.nodes('/a') AS T (c) CROSS APPLY T.c.nodes('b') AS U (d)
+--
+SELECT CAST(@x AS xml).value('.', 'nvarchar(10)'), (SELECT 1 AS a FOR XML RAW, TYPE).value('.', 'int')
+--
+SELECT a AS [@x], (SELECT b FROM u FOR XML PATH('v'), TYPE) FROM t FOR XML PATH(N'r'), ROOT('rs'), ELEMENTS XSINIL, BINARY BASE64
+--
+SELECT * FROM t FOR XML AUTO, XMLSCHEMA('urn:x'), ELEMENTS
+--
+SELECT * FROM t FOR JSON PATH, ROOT('r'), INCLUDE_NULL_VALUES, WITHOUT_ARRAY_WRAPPER
+--
+WITH XMLNAMESPACES (DEFAULT 'urn:a', 'urn:b' AS b), x (p, q) AS (SELECT 1, 2), y AS (SELECT * FROM x) SELECT * FROM y OPTION (MAXRECURSION 10, RECOMPILE, USE HINT ('A', 'B'), OPTIMIZE FOR (@a = 1, @b UNKNOWN))
+--
+SELECT ROW_NUMBER() OVER (PARTITION BY a ORDER BY b DESC), SUM(x) OVER (ORDER BY y ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW), LAG(x, 1) IGNORE NULLS OVER w FROM t WINDOW w AS (ORDER BY z)
+--
+SELECT STRING_AGG(a, ',') WITHIN GROUP (ORDER BY a), MAX(ALL b) FROM t
+--
+SELECT * FROM t PIVOT (SUM(x) FOR y IN ([a], [b])) AS p UNPIVOT (v FOR n IN (a, b)) AS u
+--
+SELECT * FROM t FOR SYSTEM_TIME BETWEEN @a AND '2020-01-01' AS x TABLESAMPLE SYSTEM (10 PERCENT) REPEATABLE (5)
+--
+SELECT * FROM srv.db..t, ..u
+--
+INSERT t DEFAULT VALUES
+--
+INSERT TOP (1) INTO dbo.t WITH (TABLOCK) (a, b) OUTPUT inserted.a, inserted.b AS c INTO @o (x, y) VALUES (1, DEFAULT), (@a, (SELECT 1))
+--
+INSERT INTO t (a) EXEC p @x
+--
+INSERT INTO t (SELECT 1)
+--
+INSERT INTO @t SELECT a FROM b UNION SELECT 2
+--
+WITH c AS (SELECT 1 AS a) INSERT t SELECT a FROM c
+--
+UPDATE TOP (5) t SET a = 1, b += 2, @v = c = d + 1, @w = 5, x.modify('delete /a'), e.WRITE(N'x', 0, NULL), f = DEFAULT OUTPUT deleted.a, inserted.* FROM t JOIN u ON t.i = u.i WHERE t.a = 1 OPTION (MAXDOP 1)
+--
+UPDATE t SET a = 1 WHERE CURRENT OF c
+--
+DELETE FROM t OUTPUT deleted.a INTO #x FROM t JOIN u ON t.i = u.i WHERE u.a IS NULL
+--
+DELETE TOP (1) t
+--
+MERGE INTO t AS x USING (SELECT 1 AS a) AS y ON x.a = y.a WHEN MATCHED AND x.b > 1 THEN UPDATE SET b = y.a WHEN NOT MATCHED THEN INSERT (a) VALUES (y.a) WHEN NOT MATCHED BY SOURCE THEN DELETE OUTPUT $action, inserted.a;
+--
+TRUNCATE TABLE dbo.t
