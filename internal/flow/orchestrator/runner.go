@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -220,7 +221,8 @@ func isOfOne(err error) bool {
 		return false
 	}
 	_, isRefused := errors.AsType[*pgconn.ConnectError](err)
-	return !isRefused && !errors.Is(err, pgconn.ErrConnClosed) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, errConnection)
+	_, isBroken := errors.AsType[*net.OpError](err) // maps speak by pipes, which have other errors
+	return !isRefused && !isBroken && !errors.Is(err, pgconn.ErrConnClosed) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, errConnection)
 }
 
 // errConnection says that the connection of a transaction was lost.

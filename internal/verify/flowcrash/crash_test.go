@@ -68,7 +68,7 @@ type world struct {
 }
 
 // Nodes are killed with signal 9, and the server is shut down at once, while orders come in and go out by all adapters. Each order comes
-// out by each of them, once, and nothing is left.
+// out by each of them, once, and nothing is left. Then nodes are killed at the persistence points of orchestrations.
 func TestOrdersComeOutOnceWhileNodesAndTheServerAreKilled(t *testing.T) {
 	t.Parallel()
 	seed, faults := uint64(1), []string{"Doors", "server", "Work"}
@@ -90,6 +90,7 @@ func TestOrdersComeOutOnceWhileNodesAndTheServerAreKilled(t *testing.T) {
 	w.place(5)
 	w.judge()
 	t.Logf("%d orders, killed %v", w.placed, w.killed)
+	w.crashAtEachPoint()
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
@@ -125,12 +126,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 			t.Fatal(err)
 		}
 	}
-	if _, err := conn.Exec(t.Context(), "select parley_flow.apply($1::jsonb)", document); err != nil {
-		if refusal, is := errors.AsType[*pgconn.PgError](err); is {
-			err = fmt.Errorf("%w: %s", err, refusal.Detail)
-		}
-		t.Fatal(err)
-	}
+	w.apply(conn, document)
 	for name, host := range map[string]string{"door": "Doors", "one": "Work", "two": "Work"} {
 		n := newNode(t, name, "--dsn", w.server.DSN("flow"), "--host", host, "--allow-folder", w.folder,
 			"--allow-listen", web, "--allow-listen", wire, "--allow-connect", web, "--allow-connect", wire)
@@ -139,6 +135,17 @@ func newWorld(t *testing.T, seed uint64) *world {
 	}
 	slices.SortFunc(w.nodes, func(a, b *node) int { return strings.Compare(a.name, b.name) })
 	return w
+}
+
+// apply makes the engine know definitions.
+func (w *world) apply(conn *pgx.Conn, document string) {
+	w.Helper()
+	if _, err := conn.Exec(w.Context(), "select parley_flow.apply($1::jsonb)", document); err != nil {
+		if refusal, is := errors.AsType[*pgconn.PgError](err); is {
+			err = fmt.Errorf("%w: %s", err, refusal.Detail)
+		}
+		w.Fatal(err)
+	}
 }
 
 // freeAddress is one on loopback that nobody listens on.
