@@ -34,27 +34,12 @@ func camelPeer() bench.HopPeer {
 func javaPeer(name, short, promise string) bench.HopPeer {
 	return bench.HopPeer{
 		Name: name, Short: short, Promise: promise, Frames: hop.Lengths{},
-		Missing: func() string {
-			for _, tool := range []string{"java", "mvn"} {
-				if _, err := exec.LookPath(tool); err != nil {
-					return "install a JDK 17 and Maven: there is no " + tool
-				}
-			}
-			return ""
-		},
+		Missing: missingJava,
 		Start: func(ctx context.Context, place bench.HopPlace) (func(context.Context) error, error) {
-			folder, err := unpack(flowSources, "flow/"+name)
+			classes, err := buildJava(ctx, name)
 			if err != nil {
 				return nil, err
 			}
-			// Maven resolves what was resolved before without asking anybody.
-			build := exec.CommandContext(ctx, "mvn", "--quiet", "--batch-mode", "compile", "dependency:copy-dependencies")
-			build.Dir = folder
-			if out, err := build.CombinedOutput(); err != nil {
-				return nil, fmt.Errorf("build %s: %w: %s", name, err, out)
-			}
-			classes := filepath.Join(folder, "target", "classes") + string(os.PathListSeparator) +
-				filepath.Join(folder, "target", "dependency", "*")
 			d := place.Database
 			e, err := startEngine(ctx, exec.Command("java", "-cp", classes, "peer.Main"),
 				"PEER_LISTEN="+place.Listen, "PEER_TARGET="+place.Target, "PEER_DIRECTORY="+place.Folder,
@@ -66,6 +51,32 @@ func javaPeer(name, short, promise string) bench.HopPeer {
 			return e.stop, nil
 		},
 	}
+}
+
+// missingJava says how to get what engines in Java need.
+func missingJava() string {
+	for _, tool := range []string{"java", "mvn"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return "install a JDK 17 and Maven: there is no " + tool
+		}
+	}
+	return ""
+}
+
+// buildJava compiles an engine and gives its class path.
+func buildJava(ctx context.Context, name string) (classes string, err error) {
+	folder, err := unpack(flowSources, "flow/"+name)
+	if err != nil {
+		return "", err
+	}
+	// Maven resolves what was resolved before without asking anybody.
+	build := exec.CommandContext(ctx, "mvn", "--quiet", "--batch-mode", "compile", "dependency:copy-dependencies")
+	build.Dir = folder
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s: %w: %s", name, err, out)
+	}
+	target := filepath.Join(folder, "target")
+	return filepath.Join(target, "classes") + string(os.PathListSeparator) + filepath.Join(target, "dependency", "*"), nil
 }
 
 // jdbcAddress is the address of a database for JDBC, whose driver goes to a socket of the machine by a factory.

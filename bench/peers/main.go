@@ -6,6 +6,7 @@
 //	go -C bench/peers run . bench latency
 //	go -C bench/peers run . bench life
 //	go -C bench/peers run . bench flow
+//	go -C bench/peers run . bench maps
 package main
 
 import (
@@ -19,20 +20,31 @@ import (
 )
 
 func main() {
-	if os.Getenv(benthosVariable) != "" {
-		if err := runBenthos(context.Background()); err != nil {
+	if run := engineOfThisProcess(); run != nil {
+		if err := run(context.Background()); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 		return
 	}
 	jobs, closeJobs := jobPeers()
-	status := cli.Run(os.Args[1:], bench.Peers{Jobs: jobs, Hops: hopPeers()})
+	status := cli.Run(os.Args[1:], bench.Peers{Jobs: jobs, Hops: hopPeers(), Maps: []bench.MapPeer{camelMapPeer()}})
 	if err := closeJobs(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(max(status, 1))
 	}
 	os.Exit(status)
+}
+
+// engineOfThisProcess gives the engine that a benchmark has started this program as; nil where it is the command.
+func engineOfThisProcess() func(ctx context.Context) error {
+	switch {
+	case os.Getenv(benthosVariable) != "":
+		return runBenthos
+	case os.Getenv(dbosVariable) != "":
+		return runDBOS
+	}
+	return nil
 }
 
 // jobPeers gives the job queues and brokers, and a function that ends what they have started.
@@ -45,5 +57,5 @@ func jobPeers() (peers []bench.Peer, end func() error) {
 }
 
 func hopPeers() []bench.HopPeer {
-	return []bench.HopPeer{springIntegrationPeer(), camelPeer(), benthosPeer()}
+	return []bench.HopPeer{springIntegrationPeer(), camelPeer(), benthosPeer(), dbosPeer()}
 }

@@ -8,8 +8,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(benthosVariable) != "" { // the peer starts this program
-		if err := runBenthos(context.Background()); err != nil {
+	if run := engineOfThisProcess(); run != nil { // the peer starts this program
+		if err := run(context.Background()); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

@@ -19,8 +19,9 @@ const readyLine = "ready"
 // engine is an engine of integration as a process of its own, which ends when its standard input does.
 type engine struct {
 	process  *exec.Cmd
-	lifeline io.Closer
+	lifeline io.WriteCloser
 	log      bytes.Buffer
+	ended    chan struct{} // closed when it writes no more
 }
 
 // startEngine starts a process and waits until it is ready.
@@ -30,7 +31,7 @@ func startEngine(ctx context.Context, cmd *exec.Cmd, environment ...string) (*en
 
 // startReporting starts a process, waits until it is ready, and gives each later line that it writes to each.
 func startReporting(ctx context.Context, cmd *exec.Cmd, each func(line string), environment ...string) (*engine, error) {
-	e := &engine{process: cmd}
+	e := &engine{process: cmd, ended: make(chan struct{})}
 	cmd.Env = append(cmd.Environ(), environment...)
 	cmd.Stderr = &e.log
 	var err error
@@ -46,6 +47,7 @@ func startReporting(ctx context.Context, cmd *exec.Cmd, each func(line string), 
 	}
 	ready := make(chan bool, 1)
 	go func() {
+		defer close(e.ended)
 		lines := bufio.NewScanner(out)
 		for lines.Scan() {
 			switch {

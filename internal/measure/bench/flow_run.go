@@ -49,7 +49,7 @@ func (f *flow) measure(ctx context.Context, report *FlowReport) error {
 	for i, t := range trials {
 		report.Results = append(report.Results, summarizeFlow(t, rounds[i]))
 	}
-	report.Ratios = flowRatios(report.Results)
+	report.Ratios = flowRatios(report.Results, f.Peers)
 	for _, r := range report.Results {
 		if r.System == systemParley {
 			f.progress("latency, %d bytes", r.Size)
@@ -257,15 +257,26 @@ func summarizeFlow(t flowTrial, rounds []FlowRound) FlowResult {
 	}
 }
 
-// flowRatios compares Parley with each other system that had bodies of the same size, and orchestrations with one hop.
-func flowRatios(results []FlowResult) map[string]float64 {
+// flowRatios compares Parley with each other system that had bodies of the same size, and orchestrations with one hop and with peers that
+// run workflows.
+func flowRatios(results []FlowResult, peers []HopPeer) map[string]float64 {
+	orchestrates := map[string]bool{}
+	for _, p := range peers {
+		orchestrates[p.Name] = p.Orchestrates
+	}
 	ratios := make(map[string]float64)
+	compare := func(over, under FlowResult) {
+		if over.Size == under.Size && under.ProcessedPerSecond > 0 {
+			ratios[fmt.Sprintf("%s/%s %d", over.System, under.System, over.Size)] = over.ProcessedPerSecond / under.ProcessedPerSecond
+		}
+	}
 	for _, ours := range results {
 		for _, r := range results {
-			if ours.System == systemParley && r.System == systemOrchestration && r.Size == ours.Size && ours.ProcessedPerSecond > 0 {
-				ratios[fmt.Sprintf("%s/%s %d", r.System, systemParley, r.Size)] = r.ProcessedPerSecond / ours.ProcessedPerSecond
-			} else if ours.System == systemParley && r.System != systemParley && r.Size == ours.Size && r.ProcessedPerSecond > 0 {
-				ratios[fmt.Sprintf("%s/%s %d", systemParley, r.System, r.Size)] = ours.ProcessedPerSecond / r.ProcessedPerSecond
+			switch {
+			case ours.System == systemParley && r.System == systemOrchestration:
+				compare(r, ours)
+			case ours.System == systemParley && r.System != systemParley, ours.System == systemOrchestration && orchestrates[r.System]:
+				compare(ours, r)
 			}
 		}
 	}

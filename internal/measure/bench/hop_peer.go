@@ -15,12 +15,13 @@ import (
 type Peers struct {
 	Jobs []Peer    // job queues
 	Hops []HopPeer // engines of integration
+	Maps []MapPeer // engines with maps in XSLT
 }
 
 // Together gives all peers of some.
 func Together(some ...Peers) (all Peers) {
 	for _, p := range some {
-		all.Jobs, all.Hops = append(all.Jobs, p.Jobs...), append(all.Hops, p.Hops...)
+		all.Jobs, all.Hops, all.Maps = append(all.Jobs, p.Jobs...), append(all.Hops, p.Hops...), append(all.Maps, p.Maps...)
 	}
 	return all
 }
@@ -31,6 +32,8 @@ type HopPeer struct {
 	Name, Short string
 	// Promise says what it promises less than Parley does; empty where it promises the same.
 	Promise string
+	// Orchestrates says that it runs a workflow for each body: it is compared with orchestrations.
+	Orchestrates bool
 	// Frames is how it writes bodies and acknowledgements.
 	Frames hop.Frames
 	// Missing gives how to get what it needs and is not there; empty where all is there.

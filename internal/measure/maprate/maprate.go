@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/parley-broker/parley/internal/flow/mapping"
+	"github.com/parley-broker/parley/internal/measure/bench"
 )
 
 // Config says what is measured.
@@ -26,6 +27,7 @@ type Config struct {
 	Processes int // of a round of xsltproc given one
 	Repeat    int // rounds of each, in turns, of which the median counts
 	LargeMB   int // size of the large document, 0: none
+	Peers     []bench.MapPeer
 	Progress  func(text string)
 }
 
@@ -41,6 +43,9 @@ type Report struct {
 	BesideLargeTo  float64 `json:"beside_large_to_alone"`
 	LargeSeconds   float64 `json:"large_seconds"`
 	LargeMegabytes int     `json:"large_megabytes"`
+	// Peers are those that were there, Missing those that were not, with what gets them.
+	Peers   []PeerRate        `json:"peers"`
+	Missing map[string]string `json:"missing"`
 }
 
 // sheet makes a result of each line of an order, with a sum: what an ordinary map does.
@@ -71,8 +76,8 @@ const (
 	aloneTime  = 8 * time.Second
 )
 
-// bench is a run.
-type bench struct {
+// rate is a run.
+type rate struct {
 	Config
 
 	pool  *mapping.Pool
@@ -91,9 +96,14 @@ func Measure(ctx context.Context, config Config) (report Report, err error) {
 	if err != nil {
 		return report, err
 	}
-	defer os.RemoveAll(work)
-	b := &bench{Config: config, small: order(smallBytes), work: work}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	b := &rate{Config: config, small: order(smallBytes), work: work}
 	if err := b.prepare(); err != nil {
+		return report, err
+	}
+	peers, err := b.startPeers(ctx)
+	defer func() { err = errors.Join(err, peers.stop(context.WithoutCancel(ctx))) }()
+	if err != nil {
 		return report, err
 	}
 	var worker, once, each, toOnce, toEach []float64
@@ -113,11 +123,15 @@ func Measure(ctx context.Context, config Config) (report Report, err error) {
 		if err != nil {
 			return report, err
 		}
+		if err := peers.run(ctx, one); err != nil {
+			return report, err
+		}
 		worker, once, each = append(worker, one), append(once, all), append(each, single)
 		toOnce, toEach = append(toOnce, one/all), append(toEach, one/single)
 	}
 	report = Report{
 		Bytes: len(b.small), Worker: median(worker), Once: median(once), Each: median(each), ToOnce: median(toOnce), ToEach: median(toEach),
+		Peers: peers.rates(), Missing: peers.missing,
 	}
 	if config.LargeMB > 0 {
 		err = b.besideLarge(ctx, &report)
@@ -131,7 +145,7 @@ func median(of []float64) float64 {
 }
 
 // prepare writes the files of xsltproc, and the map.
-func (b *bench) prepare() error {
+func (b *rate) prepare() error {
 	errs := []error{os.WriteFile(filepath.Join(b.work, "m.xsl"), []byte(sheet), 0o600)}
 	for i := range b.Documents {
 		errs = append(errs, os.WriteFile(filepath.Join(b.work, fmt.Sprintf("%d.xml", i)), b.small, 0o600))
@@ -144,7 +158,7 @@ func (b *bench) prepare() error {
 	return err
 }
 
-func mapsOf(pool *mapping.Pool, b *bench) (*mapping.Maps, error) {
+func mapsOf(pool *mapping.Pool, b *rate) (*mapping.Maps, error) {
 	written, err := json.Marshal(map[string]any{"M": mapping.Definition{
 		Language: mapping.XSLT, Program: mapping.Program{File: "m.xsl", Documents: map[string]string{"m.xsl": sheet}}, TimeoutS: 60,
 	}})
@@ -155,11 +169,16 @@ func mapsOf(pool *mapping.Pool, b *bench) (*mapping.Maps, error) {
 	return mapping.New(written, pool)
 }
 
-func (b *bench) one(ctx context.Context, body []byte) error {
-	out, err := b.maps.Run(ctx, "M", []mapping.Input{{
+// input is a document in memory.
+func (b *rate) input(body []byte) mapping.Input {
+	return mapping.Input{
 		Size: int64(len(body)), Charset: "utf-8",
 		Open: func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil },
-	}})
+	}
+}
+
+func (b *rate) one(ctx context.Context, body []byte) error {
+	out, err := b.maps.Run(ctx, "M", []mapping.Input{b.input(body)})
 	if err != nil {
 		return err
 	}
@@ -167,7 +186,7 @@ func (b *bench) one(ctx context.Context, body []byte) error {
 }
 
 // worker has one worker map documents of two callers, so that it need not wait for one of them.
-func (b *bench) worker(ctx context.Context) (float64, error) {
+func (b *rate) worker(ctx context.Context) (float64, error) {
 	if err := b.one(ctx, b.small); err != nil { // it is started, and has compiled the map
 		return 0, err
 	}
@@ -188,7 +207,7 @@ func (b *bench) worker(ctx context.Context) (float64, error) {
 }
 
 // xsltproc has processes of xsltproc map so many documents each.
-func (b *bench) xsltproc(ctx context.Context, program string, documents, processes int) (float64, error) {
+func (b *rate) xsltproc(ctx context.Context, program string, documents, processes int) (float64, error) {
 	arguments := []string{"m.xsl"}
 	for i := range documents {
 		arguments = append(arguments, fmt.Sprintf("%d.xml", i))
@@ -207,7 +226,7 @@ func (b *bench) xsltproc(ctx context.Context, program string, documents, process
 }
 
 // besideLarge measures small documents alone, and while a large one is mapped: as many as there are processors at a time.
-func (b *bench) besideLarge(ctx context.Context, report *Report) error {
+func (b *rate) besideLarge(ctx context.Context, report *Report) error {
 	pool := mapping.NewPool(mapping.PoolConfig{})
 	defer pool.Close()
 	var err error
@@ -244,7 +263,7 @@ func wait(ctx context.Context, long time.Duration) error {
 }
 
 // during gives how many small documents are mapped a second while something is done.
-func (b *bench) during(ctx context.Context, work func() error) (float64, error) {
+func (b *rate) during(ctx context.Context, work func() error) (float64, error) {
 	var mapped atomic.Int64
 	over := make(chan struct{})
 	var callers sync.WaitGroup

@@ -28,7 +28,7 @@ at a quarter of that rate, and the time of each on its way is taken. Requests by
 clients as connections, which each wait for the answer of a function.
 
 The floor in the same run is COPY and DELETE of the same bodies, in batches of 100. The command of the module
-bench/peers measures Spring Integration, Camel and Benthos beside it.
+bench/peers measures Spring Integration, Camel, Benthos and DBOS beside it.
 
 Systems:
 ` + listSystemsOf(bench.FlowSystems(a.peers.Hops)),
@@ -71,7 +71,7 @@ func (a *measuring) runFlow(cmd *cobra.Command, config *bench.FlowConfig) error 
 		hint: func(outcome) {
 			if len(a.peers.Hops) == 0 && len(config.Systems) == 0 {
 				fmt.Fprintln(a.Stderr, "No peer was measured. "+
-					"In a clone of the repository this measures Spring Integration, Camel and Benthos, too: "+
+					"In a clone of the repository this measures Spring Integration, Camel, Benthos and DBOS, too: "+
 					"go -C bench/peers run . bench flow")
 			}
 		},

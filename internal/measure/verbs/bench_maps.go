@@ -3,6 +3,8 @@ package verbs
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +18,8 @@ func newMapsCommand(a *measuring) *cobra.Command {
 		Use:   "maps",
 		Short: "Measure maps in XSLT beside xsltproc",
 		Long: `Measure how many orders of 2 KB one worker for stylesheets maps a second, beside one xsltproc that is given all documents at
-once, and one xsltproc for each document, in turns. Then small orders are mapped alone, and while a large one is. It needs no database.`,
+once, and one xsltproc for each document, in turns. Then small orders are mapped alone, and while a large one is. It needs no database. In a
+clone of the repository bench/peers measures the component xslt of Camel beside it: go -C bench/peers run . bench maps`,
 		Example: "  parley bench maps\n  parley bench maps --repeat 5 --large-mb 0 --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -24,6 +27,7 @@ once, and one xsltproc for each document, in turns. Then small orders are mapped
 				return verb.Usagef("give numbers of documents, processes and repetitions from 1")
 			}
 			progress := verb.NewProgressLine(a.Stderr)
+			config.Peers = a.peers.Maps
 			config.Progress = progress.Show
 			report, err := maprate.Measure(cmd.Context(), config)
 			progress.Clear()
@@ -48,6 +52,12 @@ func writeMaps(out io.Writer, r maprate.Report) error {
 	fmt.Fprintf(out, "documents of %d bytes a second: one worker %.0f, one xsltproc given all %.0f, an xsltproc for each %.0f\n",
 		r.Bytes, r.Worker, r.Once, r.Each)
 	_, err := fmt.Fprintf(out, "ratio of the worker: %.2f to xsltproc given all, %.1f to one for each\n", r.ToOnce, r.ToEach)
+	for _, p := range r.Peers {
+		_, err = fmt.Fprintf(out, "%s: %.0f a second, ratio of the worker %.2f (%s)\n", p.System, p.PerSecond, p.WorkerTo, p.Short)
+	}
+	for _, system := range slices.Sorted(maps.Keys(r.Missing)) {
+		_, err = fmt.Fprintf(out, "%s was left out: %s\n", system, r.Missing[system])
+	}
 	if r.LargeMegabytes > 0 {
 		_, err = fmt.Fprintf(out, "beside a document of %d MB, which took %.1f s: %.0f a second, %.2f of their rate alone\n",
 			r.LargeMegabytes, r.LargeSeconds, r.BesideLarge, r.BesideLargeTo)
