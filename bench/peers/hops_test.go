@@ -1,10 +1,14 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/parley-broker/parley/internal/flow/mapping/mappingtest"
 	"github.com/parley-broker/parley/internal/measure/bench"
+	"github.com/parley-broker/parley/internal/measure/maprate"
 	"github.com/parley-broker/parley/parleytest"
 )
 
@@ -29,5 +33,23 @@ func TestEnginesOfIntegrationAreMeasuredInTheSameRun(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Each peer makes of a document what the worker makes of it, or the measurement fails.
+func TestMapsOfOthersAreMeasuredInTheSameRun(t *testing.T) {
+	peer := camelMapPeer()
+	if missing := peer.Missing(); missing != "" {
+		t.Skip(missing)
+	}
+	t.Setenv("PATH", filepath.Dir(mappingtest.Worker(t))+string(os.PathListSeparator)+os.Getenv("PATH"))
+	report, err := maprate.Measure(t.Context(), maprate.Config{
+		Documents: 20, Processes: 1, Repeat: 1, Peers: []bench.MapPeer{peer}, Progress: func(string) {},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Peers) != 1 || report.Peers[0].PerSecond <= 0 || report.Peers[0].WorkerTo <= 0 {
+		t.Errorf("the peers are %+v", report.Peers)
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -63,20 +65,37 @@ func missingJava() string {
 	return ""
 }
 
-// buildJava compiles an engine and gives its class path.
+// buildTimeout bounds a build, which waits for registries where packages have to be fetched.
+const buildTimeout = 10 * time.Minute
+
+// buildJava compiles an engine and gives its class path. A build of the same sources that is there is used again: Maven alone takes longer
+// than a run.
 func buildJava(ctx context.Context, name string) (classes string, err error) {
 	folder, err := unpack(flowSources, "flow/"+name)
 	if err != nil {
 		return "", err
 	}
-	// Maven resolves what was resolved before without asking anybody.
+	target := filepath.Join(folder, "target")
+	classes = filepath.Join(target, "classes") + string(os.PathListSeparator) + filepath.Join(target, "dependency", "*")
+	sum, err := hashOf(flowSources, "flow/"+name)
+	if err != nil {
+		return "", err
+	}
+	mark := filepath.Join(target, "built")
+	if built, err := os.ReadFile(mark); err == nil && string(built) == sum {
+		return classes, nil
+	}
+	ctx, stop := context.WithTimeoutCause(ctx, buildTimeout, fmt.Errorf("Maven has not built %s within %s", name, buildTimeout))
+	defer stop()
 	build := exec.CommandContext(ctx, "mvn", "--quiet", "--batch-mode", "compile", "dependency:copy-dependencies")
 	build.Dir = folder
 	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build %s: %w: %s", name, err, out)
+		return "", fmt.Errorf("build %s: %w: %s", name, errors.Join(err, context.Cause(ctx)), out)
 	}
-	target := filepath.Join(folder, "target")
-	return filepath.Join(target, "classes") + string(os.PathListSeparator) + filepath.Join(target, "dependency", "*"), nil
+	if err := os.WriteFile(mark, []byte(sum), 0o600); err != nil {
+		return "", fmt.Errorf("mark the build of %s: %w", name, err)
+	}
+	return classes, nil
 }
 
 // jdbcAddress is the address of a database for JDBC, whose driver goes to a socket of the machine by a factory.

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -44,4 +46,21 @@ func unpack(sources fs.FS, folder string) (to string, err error) {
 		return "", fmt.Errorf("write the sources of %s: %w", folder, err)
 	}
 	return to, nil
+}
+
+// hashOf is a sum over the sources of a peer.
+func hashOf(sources fs.FS, folder string) (string, error) {
+	sum := sha256.New()
+	err := fs.WalkDir(sources, folder, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		source, err := fs.ReadFile(sources, name)
+		fmt.Fprintf(sum, "%s %d\n%s", name, len(source), source)
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("read the sources of %s: %w", folder, err)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
 }

@@ -3,7 +3,6 @@ package adaptertest
 import (
 	"encoding/json"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,7 +18,7 @@ var example = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 // none has a problem.
 func CheckExamples(t *testing.T, kind adapter.Kind) {
 	t.Helper()
-	text, err := os.ReadFile(page)
+	text, err := readPage()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,11 @@
 package adaptertest
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -12,8 +15,22 @@ import (
 	"github.com/parley-broker/parley/internal/flow/adapter"
 )
 
-// page is where adapters are described, seen from the folder of an adapter.
-const page = "../../../../docs/flow/adapters.md"
+// page is where adapters are described.
+const page = "docs/flow/adapters.md"
+
+// readPage reads the page from the root of the repository, below which tests run in the folders of adapters.
+func readPage() (text []byte, err error) {
+	at, err := os.Getwd()
+	for err == nil {
+		text, err = os.ReadFile(filepath.Join(at, filepath.FromSlash(page)))
+		if above := filepath.Dir(at); errors.Is(err, fs.ErrNotExist) && above != at {
+			at, err = above, nil
+			continue
+		}
+		return text, err
+	}
+	return nil, err
+}
 
 // words are how the page calls the directions.
 var words = map[adapter.Direction]string{adapter.Receive: "in", adapter.Send: "out"}
@@ -22,7 +39,7 @@ var words = map[adapter.Direction]string{adapter.Receive: "in", adapter.Send: "o
 // the table of its section, ## NAME in or out, has the settings with their defaults, and the secrets.
 func CheckPage(t *testing.T, kind adapter.Kind, direction adapter.Direction, defaults any, secrets ...string) {
 	t.Helper()
-	text, err := os.ReadFile(page)
+	text, err := readPage()
 	if err != nil {
 		t.Fatal(err)
 	}
