@@ -22,7 +22,7 @@ type sender struct {
 	client   *kgo.Client
 }
 
-// room is what a record has beside its value: key, headers, and the frame around it.
+// room is for the key of a record, its headers, and the frame around them, in bytes.
 const room = 64 << 10
 
 func newSender(e adapter.Endpoint) (adapter.Sender, error) {

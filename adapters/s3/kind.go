@@ -52,7 +52,7 @@ type Server struct {
 
 func server() Server { return Server{Region: "us-east-1", Timeout: adapter.Duration(30 * time.Second)} }
 
-// What becomes of an object that was taken.
+// The ends of an object that was taken.
 const (
 	removeIt = "remove"
 	keepIt   = "keep"

@@ -6,11 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/parley-broker/parley/internal/flow/fault"
-	"github.com/parley-broker/parley/internal/flow/jsonbody"
 	"github.com/parley-broker/parley/internal/flow/text"
 )
 
@@ -22,6 +20,7 @@ func encodings() []Component {
 			Meaning: "Unpacks a body that was packed by gzip.",
 			Settings: []Setting{
 				setting("max_bytes", Integer, "1073741824", "Most bytes of what is unpacked."),
+				setting("max_ratio", Integer, "1000", "How many times its packed size the body may have."),
 			},
 		},
 		{
@@ -40,22 +39,24 @@ func encodings() []Component {
 	}
 }
 
-type gzipDecoder struct{ most int64 }
+type gzipDecoder struct{ most, ratio int64 }
 
 func makeGzipDecoder(c *compiling, settings json.RawMessage) any {
 	s := decode[struct {
 		MaxBytes int64 `json:"max_bytes"`
+		MaxRatio int64 `json:"max_ratio"`
 	}](c, settings)
-	return &gzipDecoder{s.MaxBytes}
+	return &gzipDecoder{s.MaxBytes, s.MaxRatio}
 }
 
 // decode implements [decoder].
 func (d *gzipDecoder) decode(body io.Reader, _ *Source) (io.Reader, error) {
-	r, err := gzip.NewReader(body)
+	packed := &packedCounter{r: body}
+	r, err := gzip.NewReader(packed)
 	if err != nil {
 		return nil, notGzip(err)
 	}
-	return &unpacked{r: r, left: d.most, most: d.most}, nil
+	return &unpacked{r: r, packed: packed, most: d.most, ratio: d.ratio}, nil
 }
 
 // notGzip leaves errors of the source as they are.
@@ -74,18 +75,20 @@ func notGzip(err error) error {
 
 // unpacked bounds what comes out of a small body.
 type unpacked struct {
-	r          io.Reader
-	left, most int64
+	r           io.Reader
+	packed      *packedCounter
+	made        int64
+	most, ratio int64
 }
 
 // Read implements [io.Reader].
 func (u *unpacked) Read(p []byte) (int, error) {
 	n, err := u.r.Read(p)
-	if u.left -= int64(n); u.left < 0 {
-		return 0, &fault.Fault{
-			Message: fmt.Sprintf("the body has more than %d bytes when it is unpacked", u.most), Err: jsonbody.ErrTooLong,
-			Remedy: "raise max_bytes",
-		}
+	switch u.made += int64(n); {
+	case u.made > u.most:
+		return 0, tooLong("max_bytes", "the body has more than %d bytes when it is unpacked", u.most)
+	case u.made > ratioFloor && u.made/u.ratio > u.packed.n:
+		return 0, tooLong("max_ratio", "the body has more than %d times its packed size when it is unpacked", u.ratio)
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		err = notGzip(err)

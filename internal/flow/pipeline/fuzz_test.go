@@ -30,6 +30,10 @@ var fuzzed = []string{
 	`{"decode": [{"component": "gzip-decoder", "settings": {"max_bytes": 100000}}], "disassemble": [{"component": "xml-disassembler"},
 		{"component": "json-disassembler"}, {"component": "flat-file-disassembler", "settings": {"document": "urn:file#File"}},
 		{"component": "csv-disassembler", "settings": {"recoverable": true}}]}`,
+	`{"decode": [{"component": "zip-decoder", "settings": {"max_packed_bytes": 100000, "max_bytes": 100000, "max_entries": 5}}],
+		"disassemble": [{"component": "xml-disassembler"}]}`,
+	`{"decode": [{"component": "mime-decoder", "settings": {"max_packed_bytes": 100000}}], "disassemble": [{"component": "xml-disassembler"},
+		{"component": "csv-disassembler"}]}`,
 	`{"disassemble": [{"component": "xml-disassembler", "settings": {"documents": ["urn:orders#Order"]}}, {"component": "json-disassembler"},
 		{"component": "flat-file-disassembler", "settings": {"document": "urn:file#File"}},
 		{"component": "csv-disassembler", "settings": {"recoverable": true}}]}`,
@@ -42,6 +46,8 @@ func FuzzReceive(f *testing.F) {
 		for _, content := range []string{
 			order, `<e:Batch xmlns:e="urn:env">` + order + `<x/></e:Batch>`, "1;a\nx;b\n2;c\n", "HEADme\n1;a2;b", "a,b\n1,2\n3\n\"", `[{"id":1},{"id":"x"}]`,
 			`{"a":{"b":[{"id":1}]}}`, "\xef\xbb\xbf<a>\xff</a>", utf16(order), packedBy(f, order), packedBy(f, "a,b\n1,2\n"), "",
+			archiveOf(f, map[string]string{"order.xml": order}), archiveOf(f, map[string]string{"a": "1", "b": "2"}), entityOf(order),
+			"--b\r\nContent-Type: text/csv\r\n\r\na,b\n1,2\n\r\n--b--\r\n",
 		} {
 			f.Add(uint8(i), content)
 		}

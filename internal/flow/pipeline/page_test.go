@@ -31,6 +31,10 @@ var examples = map[string]string{
 	"charset-encoder":        `{"charset": "iso-8859-1"}`,
 	"gzip-decoder":           `{"max_bytes": 100000000}`,
 	"gzip-encoder":           `{}`,
+	"zip-decoder":            `{"entry": "*.xml", "max_bytes": 100000000}`,
+	"zip-encoder":            `{"entry": "order.xml"}`,
+	"mime-decoder":           `{"part": "*/xml", "name": "*.xml"}`,
+	"mime-encoder":           `{"name": "order.xml", "header": true}`,
 }
 
 // The components of the page are those that there are, with all their settings.

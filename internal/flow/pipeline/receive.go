@@ -98,6 +98,7 @@ func (r *running) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.charset = r.source.Charset // a decoder may have found another one
 	err = r.read(ctx, body)
 	if err == nil {
 		_, err = io.Copy(io.Discard, body) // nothing stands behind what was read, or the size of the source is another one

@@ -67,7 +67,7 @@ func Stages(direction string) []string {
 
 // Components gives the components that there are, in the order of their names.
 func Components() []Component {
-	all := slices.Concat(disassemblers(), validators(), assemblers(), encodings())
+	all := slices.Concat(disassemblers(), validators(), assemblers(), encodings(), archives(), entities())
 	slices.SortFunc(all, func(a, b Component) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }

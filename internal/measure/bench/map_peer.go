@@ -15,7 +15,7 @@ type MapPeer struct {
 	Start func(ctx context.Context, place MapPlace) (MapEngine, error)
 }
 
-// MapPlace is what an engine maps, and where.
+// MapPlace names the files of an engine.
 type MapPlace struct {
 	Stylesheet, Document string // files
 	Folder               string // an empty one of its own
@@ -23,7 +23,7 @@ type MapPlace struct {
 
 // MapEngine is an engine that is warm.
 type MapEngine struct {
-	// Result is what it makes of the document.
+	// Result is the document, mapped.
 	Result []byte
 	// Run maps the document so often, one after the other, and gives how long that took.
 	Run func(ctx context.Context, documents int) (time.Duration, error)
