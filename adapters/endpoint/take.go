@@ -41,3 +41,11 @@ func Take(ctx context.Context, e adapter.Endpoint, in adapter.Intake, inputs []a
 		}
 	}
 }
+
+// Ended gives nil where a receiver ends because its context has, and otherwise the error by which it ends.
+func Ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // a location that stops has no error
+	}
+	return err
+}

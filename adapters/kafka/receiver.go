@@ -55,15 +55,12 @@ func (r *receiver) Run(ctx context.Context, in adapter.Intake) error {
 	defer client.CloseAllowingRebalance()
 	for {
 		if err := in.Await(ctx); err != nil {
-			return nil //nolint:nilerr // the location stops
+			return endpoint.Ended(ctx, err)
 		}
 		err := r.turn(ctx, in, client)
 		client.AllowRebalance()
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
-			return err
+		if err != nil || ctx.Err() != nil {
+			return endpoint.Ended(ctx, err)
 		}
 	}
 }

@@ -45,8 +45,9 @@ func newSender(e adapter.Endpoint) (adapter.Sender, error) {
 		return nil, err
 	}
 	s.client, err = kgo.NewClient(append(made,
-		kgo.DefaultProduceTopic(s.address.topic), kgo.RequiredAcks(kgo.AllISRAcks()), kgo.RecordDeliveryTimeout(time.Duration(s.settings.Timeout)),
-		kgo.ProducerBatchMaxBytes(int32(s.settings.MaxSize+room)), //nolint:gosec // it is bounded
+		kgo.DefaultProduceTopic(s.address.topic), kgo.RequiredAcks(kgo.AllISRAcks()),
+		kgo.RecordDeliveryTimeout(time.Duration(s.settings.Timeout)),
+		kgo.ProducerBatchMaxBytes(int32(s.settings.MaxSize+room)),
 		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)),
 	)...)
 	if err != nil {

@@ -90,8 +90,8 @@ const form = "Write nats://host/STREAM of a location, nats://host/a.subject of a
 
 // A name of a stream or consumer is one word; a subject has points, and no wildcards where something is published.
 var (
-	word    = regexp.MustCompile(`^[^\s.*>/\\\x00-\x1f]+$`)
-	subject = regexp.MustCompile(`^[^\s.*>\x00-\x1f]+(\.[^\s.*>\x00-\x1f]+)*$`)
+	word    = regexp.MustCompile(`^[^.*>/\\\x00-\x20\x7f]+$`)
+	subject = regexp.MustCompile(`^[^.*>\x00-\x20\x7f]+(\.[^.*>\x00-\x20\x7f]+)*$`)
 )
 
 // readAddress reads nats://host:port/name.

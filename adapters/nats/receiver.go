@@ -38,11 +38,11 @@ const wait = time.Second
 // Run takes in until ctx ends. Messages are acknowledged when they are in the message box; those that are not come again.
 func (r *receiver) Run(ctx context.Context, in adapter.Intake) error {
 	if err := in.Await(ctx); err != nil {
-		return nil //nolint:nilerr // the location stops
+		return endpoint.Ended(ctx, err)
 	}
 	conn, err := dial(ctx, r.endpoint, r.address, r.settings.Server)
 	if err != nil {
-		return ended(ctx, err)
+		return endpoint.Ended(ctx, err)
 	}
 	defer conn.Close()
 	lost := make(chan struct{})
@@ -51,15 +51,7 @@ func (r *receiver) Run(ctx context.Context, in adapter.Intake) error {
 	for err == nil {
 		err = r.turn(ctx, in, consumer, lost)
 	}
-	return ended(ctx, err)
-}
-
-// ended gives nil where a receiver ends because its context has.
-func ended(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
+	return endpoint.Ended(ctx, err)
 }
 
 // consumer finds the consumer of the location, and makes it where there is none.
@@ -81,7 +73,8 @@ func (r *receiver) consumer(ctx context.Context, conn *nats.Conn) (jetstream.Con
 		return nil, fmt.Errorf("find the consumer %s of the stream %s: %w", r.settings.Consumer, r.address.name, err)
 	}
 	if policy := consumer.CachedInfo().Config.AckPolicy; policy != jetstream.AckExplicitPolicy {
-		return nil, fmt.Errorf("the consumer %s acknowledges as %v: let it be explicit, so that no message is lost", r.settings.Consumer, policy)
+		return nil, fmt.Errorf("the consumer %s acknowledges as %v: let it be explicit, so that no message is lost",
+			r.settings.Consumer, policy)
 	}
 	return consumer, nil
 }

@@ -32,11 +32,11 @@ func newReceiver(e adapter.Endpoint) (adapter.Receiver, error) {
 // Run consumes until ctx ends. Messages are acknowledged when they are in the message box; those that are not come again.
 func (r *receiver) Run(ctx context.Context, in adapter.Intake) error {
 	if err := in.Await(ctx); err != nil {
-		return nil //nolint:nilerr // the location stops
+		return endpoint.Ended(ctx, err)
 	}
 	conn, err := dial(ctx, r.endpoint, r.address, r.settings.Server)
 	if err != nil {
-		return ended(ctx, err)
+		return endpoint.Ended(ctx, err)
 	}
 	defer func() { _ = conn.Close() }()
 	channel, err := conn.Channel()
@@ -44,11 +44,11 @@ func (r *receiver) Run(ctx context.Context, in adapter.Intake) error {
 		err = channel.Qos(2*r.settings.BatchCount, 0, false)
 	}
 	if err != nil {
-		return ended(ctx, fmt.Errorf("open a channel: %w", err))
+		return endpoint.Ended(ctx, fmt.Errorf("open a channel: %w", err))
 	}
 	deliveries, err := channel.Consume(r.address.name, "", false, false, false, false, nil)
 	if err != nil {
-		return ended(ctx, fmt.Errorf("consume the queue %s: %w", r.address.name, err))
+		return endpoint.Ended(ctx, fmt.Errorf("consume the queue %s: %w", r.address.name, err))
 	}
 	lost := make(chan struct{})
 	closed := channel.NotifyClose(make(chan *amqp.Error, 1))
@@ -63,7 +63,7 @@ func (r *receiver) Run(ctx context.Context, in adapter.Intake) error {
 			err = endpoint.Take(ctx, r.endpoint, in, r.inputs(batch), lost)
 		}
 		if err == nil {
-			// The one before it are acknowledged with it: this channel has no other consumer.
+			// Those before it are acknowledged with it: this channel has no other consumer.
 			err = channel.Ack(batch[len(batch)-1].DeliveryTag, true)
 		}
 		if errors.Is(err, endpoint.ErrLost) {
@@ -73,17 +73,9 @@ func (r *receiver) Run(ctx context.Context, in adapter.Intake) error {
 			}
 		}
 		if err != nil {
-			return ended(ctx, err)
+			return endpoint.Ended(ctx, err)
 		}
 	}
-}
-
-// ended gives nil where a receiver ends because its context has.
-func ended(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
 }
 
 // next waits for a message, and gives it with those that have come behind it.
@@ -91,7 +83,7 @@ func (r *receiver) next(ctx context.Context, deliveries <-chan amqp.Delivery) (b
 	size := int64(0)
 	for len(batch) < r.settings.BatchCount && size < r.settings.BatchBytes {
 		var d amqp.Delivery
-		isOpen := true
+		var isOpen bool
 		if len(batch) == 0 {
 			select {
 			case d, isOpen = <-deliveries:

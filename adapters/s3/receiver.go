@@ -46,14 +46,14 @@ func (r *receiver) Run(ctx context.Context, in adapter.Intake) error {
 		return err
 	}
 	if err := r.settle(ctx, in); err != nil {
-		return ended(ctx, err)
+		return endpoint.Ended(ctx, err)
 	}
 	for {
 		if err := in.Await(ctx); err != nil {
-			return nil //nolint:nilerr // the location stops
+			return endpoint.Ended(ctx, err)
 		}
 		if err := r.poll(ctx, in); err != nil {
-			return ended(ctx, err)
+			return endpoint.Ended(ctx, err)
 		}
 		select {
 		case <-time.After(time.Duration(r.settings.PollInterval)):
@@ -61,14 +61,6 @@ func (r *receiver) Run(ctx context.Context, in adapter.Intake) error {
 			return nil
 		}
 	}
-}
-
-// ended gives nil where a receiver ends because its context has.
-func ended(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
 }
 
 // object is an object as it was found. The ledger keeps it beside its key.
@@ -164,6 +156,13 @@ func (r *receiver) prefix() string {
 	return r.address.folder + r.address.last
 }
 
+// batch is a group of objects that go into one transaction.
+type batch struct {
+	objects []object
+	inputs  []adapter.Input
+	size    int64
+}
+
 // takeAll takes in those objects that the ledger does not know, and removes the others.
 func (r *receiver) takeAll(ctx context.Context, in adapter.Intake, found []object) error {
 	keys := make([]string, len(found))
@@ -174,39 +173,19 @@ func (r *receiver) takeAll(ctx context.Context, in adapter.Intake, found []objec
 	if err != nil {
 		return fmt.Errorf("ask for what was taken: %w", err)
 	}
-	var batch []object
-	var inputs []adapter.Input
-	size := int64(0)
-	flush := func() error {
-		if len(batch) == 0 {
-			return nil
-		}
-		if err := endpoint.Take(ctx, r.endpoint, in, inputs, nil); err != nil {
-			return err
-		}
-		for n, o := range batch {
-			if r.settings.After == removeIt {
-				if err := r.remove(ctx, in, o, inputs[n].Key); err != nil {
-					return err
-				}
-			}
-		}
-		batch, inputs, size = nil, nil, 0
-		return nil
-	}
+	var b batch
 	for n, o := range found {
 		if known[keys[n]] {
-			if r.settings.After == removeIt {
-				if err := r.remove(ctx, in, o, keys[n]); err != nil {
-					return err
-				}
+			if err := r.finish(ctx, in, o, keys[n]); err != nil {
+				return err
 			}
 			continue
 		}
-		if len(batch) == r.settings.BatchCount || len(batch) > 0 && size+o.size > r.settings.BatchBytes {
-			if err := flush(); err != nil {
+		if len(b.inputs) == r.settings.BatchCount || len(b.inputs) > 0 && b.size+o.size > r.settings.BatchBytes {
+			if err := r.take(ctx, in, b); err != nil {
 				return err
 			}
+			b = batch{}
 		}
 		input, err := r.input(ctx, o, keys[n])
 		if errors.Is(err, errChanged) {
@@ -215,9 +194,33 @@ func (r *receiver) takeAll(ctx context.Context, in adapter.Intake, found []objec
 		if err != nil {
 			return err
 		}
-		batch, inputs, size = append(batch, o), append(inputs, input), size+o.size
+		b.objects, b.inputs, b.size = append(b.objects, o), append(b.inputs, input), b.size+o.size
 	}
-	return flush()
+	return r.take(ctx, in, b)
+}
+
+// take takes objects in, and removes them.
+func (r *receiver) take(ctx context.Context, in adapter.Intake, b batch) error {
+	if len(b.inputs) == 0 {
+		return nil
+	}
+	if err := endpoint.Take(ctx, r.endpoint, in, b.inputs, nil); err != nil {
+		return err
+	}
+	for n, o := range b.objects {
+		if err := r.finish(ctx, in, o, b.inputs[n].Key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish removes an object that was taken, where the location removes any.
+func (r *receiver) finish(ctx context.Context, in adapter.Intake, o object, key string) error {
+	if r.settings.After == keepIt {
+		return nil
+	}
+	return r.remove(ctx, in, o, key)
 }
 
 // errChanged is an object that is another one, or gone, since it was found.

@@ -55,7 +55,10 @@ func keywordDSN(config *pgx.ConnConfig) string {
 	quote := strings.NewReplacer(`\`, `\\`, `'`, `\'`)
 	var words []string
 	for _, word := range []struct{ name, value string }{
-		{"host", config.Host}, {"port", strconv.Itoa(int(config.Port))}, {"dbname", config.Database}, {"user", config.User},
+		{"host", config.Host},
+		{"port", strconv.Itoa(int(config.Port))},
+		{"dbname", config.Database},
+		{"user", config.User},
 		{"password", config.Password},
 	} {
 		if word.value != "" {

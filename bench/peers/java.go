@@ -85,7 +85,7 @@ func buildJava(ctx context.Context, name string) (classes string, err error) {
 	if built, err := os.ReadFile(mark); err == nil && string(built) == sum {
 		return classes, nil
 	}
-	ctx, stop := context.WithTimeoutCause(ctx, buildTimeout, fmt.Errorf("Maven has not built %s within %s", name, buildTimeout))
+	ctx, stop := context.WithTimeoutCause(ctx, buildTimeout, fmt.Errorf("no end of Maven within %s", buildTimeout))
 	defer stop()
 	build := exec.CommandContext(ctx, "mvn", "--quiet", "--batch-mode", "compile", "dependency:copy-dependencies")
 	build.Dir = folder

@@ -19,7 +19,8 @@ const mapWarmUp = 5 * time.Second
 // camelMapPeer is a route of Camel with its component xslt, driven by one thread.
 func camelMapPeer() bench.MapPeer {
 	return bench.MapPeer{
-		Name: "camel-xslt", Short: "Camel 4.22.0: a route with its component xslt, one thread in one process, warmed up for " + mapWarmUp.String(),
+		Name:    "camel-xslt",
+		Short:   "Camel 4.22.0: a route with its component xslt, one thread in one process, warmed up for " + mapWarmUp.String(),
 		Missing: missingJava, Start: startCamelMap,
 	}
 }

@@ -7,6 +7,9 @@ import (
 	"syscall"
 )
 
+// maxrssBytes is the unit of the memory that a process has used.
+const maxrssBytes = 1024
+
 // confine takes from the process what programs do not need: files, and memory that is dumped.
 func confine() {
 	limit(syscall.RLIMIT_CORE, 0)

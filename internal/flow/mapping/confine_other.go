@@ -4,6 +4,9 @@ package mapping
 
 import "runtime/debug"
 
+// maxrssBytes is the unit of the memory that a process has used.
+const maxrssBytes = 1
+
 // confine, confineMemory and confineTime do what they can elsewhere than on Linux: the clock of the caller bounds the rest.
 func confine() {}
 

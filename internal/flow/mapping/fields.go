@@ -60,7 +60,7 @@ func tidy(text string) string {
 func (p *program) faultOfDeath(d *died, l limits) *fault.Fault {
 	f := &fault.Fault{File: p.files[0].name, Err: d}
 	switch {
-	case d.isOfMemory():
+	case d.isOfMemory(l.memory):
 		f.Message = fmt.Sprintf("the map needs more than %d MB of memory for the message", l.memory>>20)
 		f.Remedy = "raise memory_mb of the map, or have it take less"
 	case d.isOfTime():

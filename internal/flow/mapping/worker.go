@@ -69,9 +69,21 @@ func (d *died) Error() string { return fmt.Sprintf("the map worker has died: %v"
 
 func (d *died) Unwrap() error { return d.err }
 
-// isOfMemory and isOfTime say that the process has reached a limit.
-func (d *died) isOfMemory() bool { return d.state != nil && d.state.ExitCode() == exitMemory }
+// exitRuntime is how a program in Go ends that gets no more memory, or panics.
+const exitRuntime = 2
 
+// isOfMemory says that the process has reached its limit of memory. A program in Go gives no code of its own for that: then it has used
+// most of its memory.
+func (d *died) isOfMemory(limit uint64) bool {
+	if d.state == nil {
+		return false
+	}
+	used, is := d.state.SysUsage().(*syscall.Rusage)
+	return d.state.ExitCode() == exitMemory ||
+		is && d.state.ExitCode() == exitRuntime && uint64(used.Maxrss)*maxrssBytes > limit/2
+}
+
+// isOfTime says that the process has reached its limit of time.
 func (d *died) isOfTime() bool {
 	if d.state == nil {
 		return false
