@@ -34,7 +34,7 @@ func entities() []Component {
 			Meaning: "Makes the body the only part of a body of MIME, multipart/mixed, in base64.",
 			Settings: []Setting{
 				setting("name", Text, "null", "File name of the part; without it the part has none."),
-				setting("header", Boolean, "false", "Whether the header of the body stands in front of it, as in a file. Over HTTP the content type says it."),
+				setting("header", Boolean, "false", "Whether the header of the body stands in front of it, as in a file."),
 			},
 		},
 	}
@@ -101,7 +101,8 @@ const fileNameProperty = "SourceFileName"
 
 // boundaryOf gives the boundary of a body without a header, as HTTP sends it; empty where it begins with a header.
 func boundaryOf(body []byte, contentType string) string {
-	if media, parameters, err := mime.ParseMediaType(contentType); err == nil && strings.HasPrefix(media, "multipart/") && parameters["boundary"] != "" {
+	media, parameters, err := mime.ParseMediaType(contentType)
+	if err == nil && strings.HasPrefix(media, "multipart/") && parameters["boundary"] != "" {
 		return parameters["boundary"]
 	}
 	line, _, _ := bytes.Cut(body, []byte("\n"))
@@ -142,7 +143,8 @@ func (d *mimeDecoder) find(read *parts.Message) (parts.Part, error) {
 		}
 	}
 	return parts.Part{}, &fault.Fault{
-		Message: fmt.Sprintf("of %d parts none is %s: there are %s", len(leaves), strings.TrimSpace(d.Part+" "+d.Name), strings.Join(kinds, ", ")),
+		Message: fmt.Sprintf("of %d parts none is %s: there are %s",
+			len(leaves), strings.TrimSpace(d.Part+" "+d.Name), strings.Join(kinds, ", ")),
 		Remedy:  "send such a part, or have part and name say what there is",
 	}
 }
@@ -182,7 +184,8 @@ func (e *mimeEncoder) transform(_ context.Context, body io.Reader, w io.Writer, 
 	if m.Charset != "" && parameters["charset"] == "" {
 		parameters = map[string]string{"charset": m.Charset}
 	}
-	head.WriteString("--" + boundary + "\r\nContent-Type: " + mime.FormatMediaType(kind, parameters) + "\r\nContent-Transfer-Encoding: base64\r\n")
+	head.WriteString("--" + boundary + "\r\nContent-Type: " + mime.FormatMediaType(kind, parameters) + "\r\n")
+	head.WriteString("Content-Transfer-Encoding: base64\r\n")
 	if e.Name != "" {
 		head.WriteString("Content-Disposition: " + mime.FormatMediaType("attachment", map[string]string{"filename": e.Name}) + "\r\n")
 	}
