@@ -145,7 +145,7 @@ func (d *mimeDecoder) find(read *parts.Message) (parts.Part, error) {
 	return parts.Part{}, &fault.Fault{
 		Message: fmt.Sprintf("of %d parts none is %s: there are %s",
 			len(leaves), strings.TrimSpace(d.Part+" "+d.Name), strings.Join(kinds, ", ")),
-		Remedy:  "send such a part, or have part and name say what there is",
+		Remedy: "send such a part, or have part and name say what there is",
 	}
 }
 
