@@ -10,15 +10,19 @@ create table bench.bare (
 );
 
 -- Counts the messages of a queue: what was sent in a batch is a row with many. It reads the rows themselves, as the
--- queue's view would build each message.
+-- queue's view would build each message. Databases of peers have this without the broker.
 create function bench.waiting(queue text) returns bigint
-language sql stable
+language plpgsql stable
 as $$
-  select coalesce(sum(coalesce(cardinality(m.frame), 1)), 0)
-  from parley.service_queues as q
-  join parley._p_message as m
-    on m.lane between parley._p_lane(q.object_id, 10) and parley._p_set_aside_lane(q.object_id)
-  where q.name = queue
+begin
+  return (
+    select coalesce(sum(coalesce(cardinality(m.frame), 1)), 0)
+    from parley.service_queues as q
+    join parley._p_message as m
+      on m.lane between parley._p_lane(q.object_id, 10) and parley._p_set_aside_lane(q.object_id)
+    where q.name = queue
+  );
+end
 $$;
 
 -- The row that the paper's procedure writes.
