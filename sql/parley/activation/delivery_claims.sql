@@ -291,19 +291,20 @@ Arguments: queue_ids, of these queues alone; null for all.';
 create function parley._p_delivery_claims(caller parley.caller default parley.current_caller())
 returns table (
   queue_name text, claim uuid, conversation_group_id uuid, message_id bigint, claimed_by text, claimed_at timestamptz,
-  leased_until timestamptz
+  leased_until timestamptz, progress jsonb
 )
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select q.lookup_name, c.claim, c.conversation_group_id, c.position, c.claimed_by, c.claimed_at, c.leased_until
+  select q.lookup_name, c.claim, c.conversation_group_id, c.position, c.claimed_by, c.claimed_at, c.leased_until,
+    c.progress
   from (
     select d.queue_id, d.claim, g.conversation_group_id, null::bigint as position, d.claimed_by, d.claimed_at,
-      d.leased_until
+      d.leased_until, null::jsonb as progress
     from parley._p_delivery_claim as d
     join parley._p_conversation_group as g using (group_id)
     union all
-    select m.queue_id, m.claim, null, m.position, m.claimed_by, m.claimed_at, m.leased_until
+    select m.queue_id, m.claim, null, m.position, m.claimed_by, m.claimed_at, m.leased_until, m.progress
     from parley._p_message_claim as m
   ) as c
   join parley._p_queue as q using (queue_id)
@@ -314,12 +315,13 @@ $$;
 comment on function parley._p_delivery_claims(parley.caller) is 'Gives what parley.delivery_claims shows.';
 
 create view parley.delivery_claims as
-select c.queue_name, c.claim, c.conversation_group_id, c.message_id, c.claimed_by, c.claimed_at, c.leased_until
+select c.queue_name, c.claim, c.conversation_group_id, c.message_id, c.claimed_by, c.claimed_at, c.leased_until,
+  c.progress
 from parley._p_delivery_claims() as c;
 
 comment on view parley.delivery_claims is
-'Conversation groups, and messages of simple queues, that are being delivered to a web address just now: nobody else
-receives them. No transaction holds them; a daemon that has died holds them until leased_until. Of queues that the role
+'Conversation groups, and messages of simple queues, that are being delivered to a web address just now, or worked
+on by whoever has claimed them: nobody else receives them. No transaction holds them; a daemon that has died holds them until leased_until. Of queues that the role
 may receive from.';
 comment on column parley.delivery_claims.queue_name is 'Queue, as statements take it.';
 comment on column parley.delivery_claims.claim is 'Number of the claim, as parley.release_delivery takes it.';
@@ -327,4 +329,5 @@ comment on column parley.delivery_claims.conversation_group_id is 'Group that is
 comment on column parley.delivery_claims.message_id is 'Message that is claimed; null unless the queue is simple.';
 comment on column parley.delivery_claims.claimed_by is 'The session that claimed it: its program, role and address.';
 comment on column parley.delivery_claims.claimed_at is 'Since when.';
+comment on column parley.delivery_claims.progress is 'How far the holder is, as it said by parley.renew.';
 comment on column parley.delivery_claims.leased_until is 'Until when, unless the holder renews it.';

@@ -123,7 +123,8 @@ Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, 9609 malformed
 Source: spec P32, 5.6.';
 
 create function parley.cancel(
-  queue text, message_id bigint, caller parley.caller default parley.current_caller()
+  queue text, message_id bigint, running boolean default false,
+  caller parley.caller default parley.current_caller()
 ) returns boolean
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -139,9 +140,11 @@ begin
   from parley._p_message as m
   where m.lane in (select * from parley._p_lanes(v_queue.queue_id)) and m.position = message_id
   for update skip locked;
-  if not found or parley._p_is_message_claimed(v_queue.queue_id, message_id) then
+  if not found or not coalesce(running, false) and parley._p_is_message_claimed(v_queue.queue_id, message_id) then
     return false;
   end if;
+  -- The worker learns from its next renewal that there is nothing to complete.
+  delete from parley._p_message_claim as c where c.queue_id = v_queue.queue_id and c.position = message_id;
   delete from parley._p_message as m where m.ctid = v_row_id and m.position = message_id;
   delete from parley._p_message_wait as w where w.queue_id = v_queue.queue_id and w.position = message_id;
   delete from parley._p_message_failure as f where f.queue_id = v_queue.queue_id and f.position = message_id;
@@ -149,10 +152,11 @@ begin
 end
 $$;
 
-comment on function parley.cancel(text, bigint, parley.caller) is
+comment on function parley.cancel(text, bigint, boolean, parley.caller) is
 'Withdraws a message that waits in a simple queue, for its turn or for another attempt. One that is not due yet
 parley.withdraw_message withdraws, one that is set aside parley.discard_message.
-Arguments: queue; message_id, as put with a deduplication key, parley.peek_messages and parley.failing_messages give it.
+Arguments: queue; message_id, as put with a deduplication key, parley.put_each, parley.peek_messages and
+parley.failing_messages give it; running, also when somebody has claimed it (parley.claim), who finds that out when he renews or completes.
 Returns whether it did: not when it is gone, or somebody has it in his hands.
 Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, 9609 malformed name.
 Source: spec P32.';
