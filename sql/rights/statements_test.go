@@ -132,7 +132,7 @@ func TestRightsOfASimpleQueue(t *testing.T) {
 		"select parley.put('jobs', 'c'::text)", "select parley.put_batch('jobs', array['c'])", "select parley.take('jobs')",
 		"select parley.retry_message('jobs', 1)", "select parley.discard_message('jobs', 1)", "select parley.withdraw_message('jobs', 1)",
 		"select parley.retry('jobs', 1)", "select parley.fail('jobs', 1)", "select parley.cancel('jobs', 1)",
-		"select parley.set_retry_policy('jobs')", "select parley.remove_retry_policy('jobs')",
+		"select parley.set_retry_policy('jobs')", "select parley.set_queue_limits('jobs')", "select parley.remove_retry_policy('jobs')",
 	} {
 		nobody.Refuses(229, statement)
 	}

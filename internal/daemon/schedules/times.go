@@ -56,10 +56,11 @@ func plan(due schedulesstore.Due) schedulesstore.Run {
 // successor gives what says when a schedule is due after a time.
 func successor(due schedulesstore.Due) (func(time.Time) (time.Time, error), error) {
 	if due.Every != nil {
-		every := time.Duration(*due.Every * float64(time.Second))
+		every := int64(*due.Every * float64(time.Second))
 		return func(after time.Time) (time.Time, error) {
 			// By the first one, so that nothing drifts.
-			return due.StartedAt.Add((after.Sub(due.StartedAt)/every + 1) * every), nil
+			times := int64(after.Sub(due.StartedAt))/every + 1
+			return due.StartedAt.Add(time.Duration(times * every)), nil
 		}, nil
 	}
 	zone, err := time.LoadLocation(due.TimeZone)

@@ -321,8 +321,8 @@ from parley._p_delivery_claims() as c;
 
 comment on view parley.delivery_claims is
 'Conversation groups, and messages of simple queues, that are being delivered to a web address just now, or worked
-on by whoever has claimed them: nobody else receives them. No transaction holds them; a daemon that has died holds them until leased_until. Of queues that the role
-may receive from.';
+on by whoever has claimed them: nobody else receives them. No transaction holds them; a daemon or worker that has died
+holds them until leased_until. Of queues that the role may receive from.';
 comment on column parley.delivery_claims.queue_name is 'Queue, as statements take it.';
 comment on column parley.delivery_claims.claim is 'Number of the claim, as parley.release_delivery takes it.';
 comment on column parley.delivery_claims.conversation_group_id is 'Group that is claimed; null for a simple queue.';

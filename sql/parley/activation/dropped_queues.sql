@@ -71,6 +71,7 @@ begin
         select from parley._p_queue as q
         where c.oid = q.quota_sequence
           or c.oid in (q.position_sequence, q.wakeup_sequence, q.rollback_sequence, q.counter_sequence)
+          or c.relname = format('_p_queue_%s_rate', q.queue_id)
       )
   loop
     begin

@@ -89,8 +89,8 @@ end
 $$;
 
 comment on function parley.claim(text, integer, interval, parley.caller) is
-'Claims messages of a simple queue for long work, of one priority, and of one key or without keys. Commit, work, and call
-parley.renew before the lease is over; then parley.complete in the transaction of the results, or parley.give_back.
+'Claims messages of a simple queue for long work, of one priority, and of one key or without keys. Commit, work, and
+call parley.renew before the lease is over; then parley.complete in the transaction of the results, or parley.give_back.
 Nobody else gets them meanwhile, nor those behind them of their key; when the lease runs out they are free again, which
 counts as a loss where the queue has a retry policy. Nothing is given while the readers of the queue are paused.
 Arguments: queue; count, how many at most, 1 to 100,000; lease, for how long, up to an hour.
@@ -187,8 +187,8 @@ end
 $$;
 
 comment on function parley.give_back(text, uuid, text, text, interval, parley.caller) is
-'Gives back what parley.claim gave, because the work failed: a message waits for its next attempt, as by parley.retry. Of
-several nobody knows which was bad; they are free at once, unless delay is given.
+'Gives back what parley.claim gave, because the work failed: a message waits for its next attempt, as by parley.retry.
+Of several nobody knows which was bad; they are free at once, unless delay is given.
 Arguments: queue; claim; error, the text to keep; sqlstate, of the error; delay, for how long it waits, 0 to 7 days
 (null: by the retry policy of the queue).
 Returns retry_at and is_set_aside as parley.retry; both are null when the claim was lost.

@@ -44,6 +44,8 @@ create table parley._p_queue (
   is_simple boolean not null default false,
   -- Messages of it have waited for another attempt (simple/waits.sql), so TAKE asks for those that are due.
   has_waits boolean not null default false,
+  -- It has limits (simple/limits.sql).
+  is_limited boolean not null default false,
   -- For how long a deduplication key of a simple queue counts (conversation/deduplication.sql).
   deduplication_seconds integer not null default 300,
   -- How much it may hold (conversation/quotas.sql); all null when that is not limited.

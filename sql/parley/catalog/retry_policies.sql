@@ -107,10 +107,12 @@ create function parley._p_milliseconds(length interval) returns bigint
 language sql immutable
 set search_path = pg_catalog, pg_temp
 as $$
-  select least(greatest(extract(epoch from length) * 1000, -1), 9000000000000000)::bigint
+  select case
+    when length is not null then least(greatest(extract(epoch from length) * 1000, -1), 9000000000000000)::bigint
+  end
 $$;
 
-comment on function parley._p_milliseconds(interval) is 'Gives how many milliseconds an interval has.';
+comment on function parley._p_milliseconds(interval) is 'Gives how many milliseconds an interval has, null for null.';
 
 create function parley._p_read_policy(queue_id integer, retry jsonb) returns parley._p_retry_policy
 language plpgsql stable

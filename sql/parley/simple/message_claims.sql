@@ -25,7 +25,8 @@ create table parley._p_message_claim (
 );
 
 comment on table parley._p_message_claim is
-'Messages of simple queues that are being delivered to a web address, or worked on for long, by whom, and until when nobody else has them.';
+'Messages of simple queues that are being delivered to a web address, or worked on for long, by whom, and until
+when nobody else has them.';
 
 create function parley._p_is_message_claimed(queue_id integer, "position" bigint) returns boolean
 language plpgsql stable

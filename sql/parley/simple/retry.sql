@@ -156,7 +156,8 @@ comment on function parley.cancel(text, bigint, boolean, parley.caller) is
 'Withdraws a message that waits in a simple queue, for its turn or for another attempt. One that is not due yet
 parley.withdraw_message withdraws, one that is set aside parley.discard_message.
 Arguments: queue; message_id, as put with a deduplication key, parley.put_each, parley.peek_messages and
-parley.failing_messages give it; running, also when somebody has claimed it (parley.claim), who finds that out when he renews or completes.
+parley.failing_messages give it; running, also when somebody has claimed it (parley.claim), who finds that out when he
+renews or completes.
 Returns whether it did: not when it is gone, or somebody has it in his hands.
 Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, 9609 malformed name.
 Source: spec P32.';

@@ -224,8 +224,9 @@ comment on function parley._p_take_from_lane(parley._p_queue, integer, integer) 
 Arguments: queue; priority; count, how many at most.
 Errors: 9617.';
 
-create function parley._p_take_by_priority(queue parley._p_queue, count integer, timeout integer)
-returns setof parley.taken_message
+create function parley._p_take_by_priority(
+  queue parley._p_queue, count integer, timeout integer, ageing_ms bigint default null
+) returns setof parley.taken_message
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -244,7 +245,12 @@ begin
       return;
     end if;
   end if;
-  for v_priority in select p.n from generate_series(10, 1, -1) as p (n) where queue.priorities & (1 << p.n) > 0 loop
+  for v_priority in
+    select p.n
+    from generate_series(10, 1, -1) as p (n)
+    where queue.priorities & (1 << p.n) > 0
+    order by p.n + coalesce(case when ageing_ms > 0 then parley._p_age_of_lane(queue, p.n) / ageing_ms end, 0) desc
+  loop
     return query select * from parley._p_take_from_lane(queue, v_priority, count);
     -- Of one priority at a time: what came back stays alone.
     if found then
@@ -257,9 +263,10 @@ begin
 end
 $$;
 
-comment on function parley._p_take_by_priority(parley._p_queue, integer, integer) is
+comment on function parley._p_take_by_priority(parley._p_queue, integer, integer, bigint) is
 'Takes messages from a simple queue, of the highest priority that has some, after what is due was put there.
-Arguments: queue; count, how many at most; timeout of take: who waits writes nothing when nothing is due.
+Arguments: queue; count, how many at most; timeout of take: who waits writes nothing when nothing is due; ageing_ms,
+after how many milliseconds a message counts as one priority higher, null for never.
 Errors: 9617.';
 
 create function parley.take(
@@ -317,8 +324,9 @@ begin
     if timeout <> 0 then
       v_wait := parley._p_begin_scan(v_queue.position_sequence, timeout, v_wait);
     end if;
-    if v_queue.priorities = 32 and not v_queue.has_deliveries and v_scan.position - v_scan.low <= 262144
+    if v_queue.priorities = 32 and not (v_queue.has_deliveries or v_queue.is_limited)
       and (not v_queue.has_waits or not parley._p_has_due_wait(v_queue.queue_id))
+      and v_scan.position - v_scan.low <= 262144
       and (v_scan.taker = '0' or parley._p_is_running(v_scan.taker) and random() < 0.95)
       and (
         pg_sequence_last_value('parley._p_next_due') > extract(epoch from clock_timestamp()) * 1000000
@@ -337,7 +345,7 @@ begin
         get diagnostics v_taken = row_count;
       end if;
     else
-      return query select * from parley._p_take_by_priority(v_queue, count, timeout);
+      return query select * from parley._p_take_within_limits(v_queue, count, timeout);
       get diagnostics v_taken = row_count;
     end if;
     exit when v_taken > 0 or coalesce(timeout, 0) = 0 or parley._p_has_unseen();
@@ -347,8 +355,7 @@ begin
   if v_wait.scanned_at is not null then
     found := v_wait.started_at is not null and parley._p_reach_client();
     if v_taken > 0
-      and coalesce(pg_sequence_last_value('parley._p_next_due'), 0)
-        <= extract(epoch from clock_timestamp()) * 1000000 then
+      and coalesce(pg_sequence_last_value('parley._p_next_due'), 0) <= extract(epoch from clock_timestamp()) * 1e6 then
       found := parley._p_renew_next_due(clock_timestamp());
     end if;
   end if;

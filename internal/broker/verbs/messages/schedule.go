@@ -38,7 +38,7 @@ may take from.`,
 	}
 	cmd.AddCommand(
 		newScheduleSetCommand(a), newScheduleHistoryCommand(a),
-		newScheduleChangeCommand(a, "pause", "Pause a schedule; times that pass meanwhile are not made up for", "paused", operate.PauseSchedule),
+		newScheduleChangeCommand(a, "pause", "Pause a schedule; times that pass are not made up for", "paused", operate.PauseSchedule),
 		newScheduleChangeCommand(a, "resume", "Have a schedule that is paused go on", "resumed", operate.ResumeSchedule),
 		newScheduleChangeCommand(a, "run", "Put the message of a schedule now; its next time stays", "run", operate.RunSchedule),
 		newScheduleChangeCommand(a, "remove", "Remove a schedule and its history", "removed", operate.RemoveSchedule),
