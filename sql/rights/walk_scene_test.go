@@ -91,6 +91,7 @@ var literalsOf = map[string]map[string]string{
 	"parley.put_each":                     {"queue": "'Jobs'", "keys": "null", "deduplication_keys": "null", "deliver_at": "null", "trace_context": "null"},
 	"parley.cancel":                       {"queue": "'Jobs'", "message_id": "2048", "running": "true"},
 	"parley.set_queue_limits":             {"queue": "'Jobs'", "concurrency": "1", "rate": "1", "per": "'1 second'", "ageing": "'1 second'"},
+	"parley.put_unique":                   {"queue": "'Jobs'", "key": "null", "deliver_at": "null", "trace_context": "null"},
 	"parley.claim":                        {"queue": "'Jobs'", "count": "1", "lease": "'1 minute'"},
 	"parley.renew":                        {"queue": "'Jobs'", "lease": "'1 minute'", "progress": "null"},
 	"parley.complete":                     {"queue": "'Jobs'"},

@@ -165,13 +165,21 @@ begin
       for update skip locked
     )
     returning d.delayed_id, d.due_at, d.priority, d.message_key, d.body, d.trace_context
+  ), placed as materialized (
+    select nextval(v_queue.position_sequence) * 1024 as position, s.*
+    from (select * from due as d order by d.due_at, d.delayed_id) as s
+  ), unique_keys as (
+    update parley._p_unique_message as u set position = p.position, delayed_id = null
+    from placed as p
+    where u.delayed_id = p.delayed_id
   )
   insert into parley._p_message (
     position, endpoint_id, enqueued_at, lane, message_type_id, body, message_key, trace_context
   )
-  select nextval(v_queue.position_sequence) * 1024, parley._p_key_id(v_queue.queue_id, s.message_key), v_now,
-    parley._p_lane(v_queue.queue_id, s.priority), 14, s.body, s.message_key, s.trace_context
-  from (select * from due as d order by d.due_at, d.delayed_id) as s;
+  select p.position, parley._p_key_id(v_queue.queue_id, p.message_key), v_now,
+    parley._p_lane(v_queue.queue_id, p.priority), 14, p.body, p.message_key, p.trace_context
+  from placed as p
+  order by p.position;
   get diagnostics v_moved = row_count;
   if v_moved > 0 then
     perform parley._p_wake_readers(v_queue.queue_id, v_queue.wakeup_sequence);
