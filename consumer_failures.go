@@ -37,6 +37,9 @@ func newHandlerError(messages []Message, together int, cause error) *handlerErro
 
 // record reports the failure to the broker. Of several messages of a simple queue nobody knows which was bad.
 func (e *handlerError) record(ctx context.Context, db DB, queue string) error {
+	if _, hasJudged := errors.AsType[*judgment](e.cause); hasJudged {
+		return e.recordJudgment(ctx, db, queue)
+	}
 	switch len(e.taken) {
 	case 0:
 		return RecordFailure(ctx, db, e.cause, e.conversations...)

@@ -16,8 +16,8 @@ import (
 // them, or not at all. It must neither commit nor roll back tx.
 //
 // An error or a panic rolls back, and the messages come again, each in a call of its own, so that a bad one takes the others along
-// once. After five rollbacks the broker sets it aside with the last error ([ReadSetAsideMessages]), or disables the queue if that is
-// its setting.
+// once. It waits by the retry policy of the queue, or as [RetryAfter] and [Final] say, and after too many attempts the broker sets it
+// aside with the last error. Without a policy it comes again at once.
 type TakenHandler func(ctx context.Context, tx pgx.Tx, messages []TakenMessage) error
 
 // SimpleConsumer takes from one simple queue for as long as it runs, as [Consumer] receives from a queue of dialogs: each of its

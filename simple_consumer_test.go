@@ -280,3 +280,35 @@ func TestSimpleConsumerTriesAgainByThePolicyOfItsQueue(t *testing.T) {
 	parleytest.Until(t, "all are handled", func() bool { return handledJobs(t, pool) == "call other" })
 	fixture.RequireNoError(t, finish())
 }
+
+func TestHandlerSaysWhatBecomesOfItsMessage(t *testing.T) {
+	t.Parallel()
+	pool := jobsDatabase(t)
+	finish := consumeJobs(t, parley.SimpleConsumer{
+		Pool: pool, PollInterval: soon, Handler: func(_ context.Context, _ pgx.Tx, messages []parley.TakenMessage) error {
+			if string(messages[0].Body) == "later" {
+				return fmt.Errorf("not now: %w", parley.RetryAfter(time.Hour, errors.New("busy")))
+			}
+			return parley.Final(errors.New("no such picture"))
+		},
+	})
+	fixture.RequireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("later")))
+	fixture.RequireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("never")))
+	var failing, setAside []operate.FailedMessage
+	parleytest.Until(t, "one waits and one is set aside", func() bool {
+		var err error
+		failing, err = operate.ReadFailedMessages(t.Context(), pool, operate.FailedMessageFilter{Failing: true})
+		fixture.RequireNoError(t, err)
+		setAside, err = operate.ReadFailedMessages(t.Context(), pool, operate.FailedMessageFilter{})
+		fixture.RequireNoError(t, err)
+		return len(failing) == 1 && failing[0].RetryAt != nil && len(setAside) == 1
+	})
+	if time.Until(*failing[0].RetryAt) < 50*time.Minute || *failing[0].Error != "not now: busy" || setAside[0].Rollbacks != 1 {
+		t.Errorf("failing %+v, set aside %+v", failing[0], setAside[0])
+	}
+	cancelled, err := parley.CancelMessage(t.Context(), pool, "jobs", failing[0].MessageID, false)
+	if fixture.RequireNoError(t, err); !cancelled {
+		t.Error("the message that waits is not cancelled")
+	}
+	fixture.RequireNoError(t, finish())
+}
