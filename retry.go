@@ -8,7 +8,7 @@ import (
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
-// Retried is what came of a failure that was reported.
+// Retried has the time of the next attempt after a failure that was reported.
 type Retried struct {
 	// RetryAt is when the next attempt is at the earliest; nil when the work need not wait, or is set aside.
 	RetryAt *time.Time

@@ -82,8 +82,8 @@ begin
       ),
       1
     )
-  from parley.next_message_delivery(
-    queue, count, v_claim, least(parley._p_milliseconds(lease), 2147483647)::integer, caller
+  from parley._p_next_message_delivery(
+    v_caller, v_queue, count, v_claim, least(parley._p_milliseconds(lease), 2147483647)::integer
   ) as m;
 end
 $$;
@@ -91,8 +91,8 @@ $$;
 comment on function parley.claim(text, integer, interval, parley.caller) is
 'Claims messages of a simple queue for long work, of one priority, and of one key or without keys. Commit, work, and
 call parley.renew before the lease is over; then parley.complete in the transaction of the results, or parley.give_back.
-Nobody else gets them meanwhile, nor those behind them of their key; when the lease runs out they are free again, which
-counts as a loss where the queue has a retry policy. Nothing is given while the readers of the queue are paused.
+They are in no other hands meanwhile, nor are those behind them of their key; when the lease runs out they are free
+again, which counts as a loss where the queue has a retry policy. Nothing is given while the readers of the queue are paused.
 Arguments: queue; count, how many at most, 1 to 100,000; lease, for how long, up to an hour.
 Columns: claim, the number that all of them have; the others as those of take.
 Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, count or lease out of range, 9609 malformed name, 9617
@@ -108,16 +108,14 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_queue parley._p_queue := parley._p_find_simple_queue(parley._p_caller(caller), queue, 'RECEIVE');
+  v_now constant timestamptz := clock_timestamp();
 begin
-  found := parley.renew_delivery(
-    queue, claim, least(parley._p_milliseconds(lease), 2147483647)::integer, caller
-  ) > 0;
-  if found and renew.progress is not null then
-    update parley._p_message_claim as c
-    set progress = renew.progress
-    where c.queue_id = v_queue.queue_id and c.claim = renew.claim;
-    return true;
-  end if;
+  found := parley._p_require_range(
+    'lease, in milliseconds,', least(parley._p_milliseconds(lease), 2147483647)::integer, 1, 3600000
+  );
+  update parley._p_message_claim as c
+  set leased_until = v_now + renew.lease, progress = coalesce(renew.progress, c.progress)
+  where c.queue_id = v_queue.queue_id and c.claim = renew.claim and c.leased_until > v_now;
   return found;
 end
 $$;
@@ -176,7 +174,7 @@ begin
   if cardinality(v_ids) = 0 or not parley._p_record_messages(v_queue, claim, v_ids) then
     return;
   elsif cardinality(v_ids) > 1 and delay is null then
-    -- Nobody knows which of them was bad: each may be claimed again.
+    -- It is not known which of them was bad: each may be claimed again.
     is_set_aside := false;
     return;
   end if;

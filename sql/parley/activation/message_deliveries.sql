@@ -92,19 +92,17 @@ comment on function parley._p_deliverable_messages(integer, bigint, bigint, inte
 next without a key. One that has failed comes alone.
 Arguments: lane; first, its position; key_id, its endpoint_id; top, how many at most.';
 
-create function parley.next_message_delivery(
-  queue text, top integer default 1, claim uuid default null, lease_ms integer default 30000,
-  caller parley.caller default parley.current_caller()
+create function parley._p_next_message_delivery(
+  caller oid, queue parley._p_queue, top integer, claim uuid, lease_ms integer
 ) returns setof parley.taken_message
-language plpgsql security definer rows 1
+language plpgsql rows 1
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
 as $$
 declare
-  v_caller oid := parley._p_caller(caller);
-  v_queue parley._p_queue := parley._p_find_simple_queue(v_caller, queue, 'RECEIVE');
+  v_queue constant parley._p_queue := queue;
   v_lane integer;
   v_found record;
   v_messages parley.taken_message[];
@@ -138,13 +136,32 @@ begin
         ) as d
       );
       if claim is null or parley._p_claim_messages(
-        v_caller, v_queue, array(select u.message_id from unnest(v_messages) as u), claim, lease_ms * interval '1 ms'
+        caller, v_queue, array(select u.message_id from unnest(v_messages) as u), claim, lease_ms * interval '1 ms'
       ) then
         return query select * from unnest(v_messages);
         return;
       end if;
     end loop;
   end loop;
+end
+$$;
+
+comment on function parley._p_next_message_delivery(oid, parley._p_queue, integer, uuid, integer) is
+'Shows and claims messages as next_message_delivery does, in the name of a caller that may take from the queue.
+Errors: 8402, 9617.';
+
+create function parley.next_message_delivery(
+  queue text, top integer default 1, claim uuid default null, lease_ms integer default 30000,
+  caller parley.caller default parley.current_caller()
+) returns setof parley.taken_message
+language plpgsql security definer rows 1
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_caller oid := parley._p_caller(caller);
+  v_queue parley._p_queue := parley._p_find_simple_queue(v_caller, queue, 'RECEIVE');
+begin
+  return query select * from parley._p_next_message_delivery(v_caller, v_queue, top, claim, lease_ms);
 end
 $$;
 

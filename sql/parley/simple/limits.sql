@@ -117,7 +117,7 @@ begin
     return;
   end if;
   if not parley._p_has_something(queue) then
-    -- What is due is moved; the rest waits for the next call.
+    -- Messages that are due are moved; the rest waits for the next call.
     perform parley._p_deliver_due(queue.queue_id, 1000) where parley._p_has_due_message(queue.queue_id);
     return;
   elsif v_limit.concurrency is not null and not parley._p_take_slot(v_limit.slots, v_limit.concurrency) then

@@ -41,7 +41,7 @@ func TestRateOfAQueueIsHeld(t *testing.T) {
 	b.Put("a", "b", "c", "d")
 	tx := b.Begin()
 	tx.RequireTaken(2, "a", "b")
-	// What is rolled back counts: it was tried.
+	// A message that is rolled back counts: it was tried.
 	tx.Rollback()
 	b.RequireTaken(10, "a")
 	b.RequireTaken(10)
