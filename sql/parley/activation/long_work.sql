@@ -91,8 +91,9 @@ $$;
 comment on function parley.claim(text, integer, interval, parley.caller) is
 'Claims messages of a simple queue for long work, of one priority, and of one key or without keys. Commit, work, and
 call parley.renew before the lease is over; then parley.complete in the transaction of the results, or parley.give_back.
-They are in no other hands meanwhile, nor are those behind them of their key; when the lease runs out they are free
-again, which counts as a loss where the queue has a retry policy. Nothing is given while the readers of the queue are paused.
+They are in no other hands meanwhile, nor are those behind them of their key. When the lease runs out they are free
+again, which counts as a loss where the queue has a retry policy. Nothing is given while the readers of the queue are
+paused.
 Arguments: queue; count, how many at most, 1 to 100,000; lease, for how long, up to an hour.
 Columns: claim, the number that all of them have; the others as those of take.
 Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, count or lease out of range, 9609 malformed name, 9617
