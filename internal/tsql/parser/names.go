@@ -12,7 +12,7 @@ import (
 func (p *parser) isName() bool { return p.namesObject(p.current()) }
 
 func (p *parser) namesObject(t *token.Token) bool {
-	return t.IsName() && (t.Kind != token.DoubleQuoted || !p.strings)
+	return t.IsName() && (t.Kind != token.DoubleQuoted || !p.strings && t.Text != "")
 }
 
 // isString says that the current token is a string.

@@ -22,6 +22,7 @@ func TestFaultsAreRefusedWithNumberAndPlace(t *testing.T) {
 		{"SELECT FROM t", 156, 1, 8, "near the keyword 'FROM'"},
 		{"SELECT 1,", 102, 1, 10, "near ','"},
 		{"SELECT 'a", 105, 1, 8, "Unclosed quotation mark after the character string 'a'"},
+		{"SELECT 1 AS []", 1038, 1, 13, "missing or empty"},
 		{"SELECT [a", 105, 1, 8, "Unclosed quotation mark"},
 		{"SELECT 1 /* a /* b */", 113, 1, 10, "Missing end comment mark"},
 		{"SELECT 1 WITH c AS (SELECT 1 AS a) SELECT a FROM c", 319, 1, 10, "must be terminated with a semicolon"},

@@ -101,6 +101,7 @@ func tokensOf(text string, options parser.Options) map[string]int {
 			key = "0x" + t.Text
 		case token.Money:
 			key = "$" + t.Text
+		default:
 		}
 		if other := same[key]; other != "" && (t.Kind == token.Word || t.Kind == token.Bracketed) {
 			key = other

@@ -178,7 +178,8 @@ func (r *reader) include(rest string, at Origin) error {
 	if r.options.Read == nil {
 		return &Error{Origin: at, Message: "the command :r is not supported here", Hint: "put the script in a file"}
 	}
-	if r.depth++; r.depth > deepest {
+	r.depth++
+	if r.depth > deepest {
 		message := fmt.Sprintf("files name one another by :r more than %d deep", deepest)
 		return &Error{Origin: at, Message: message, Hint: "see whether a file reads itself"}
 	}

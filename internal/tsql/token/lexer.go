@@ -174,6 +174,10 @@ func (l *lexer) quoted(t *Token, kind Kind, closing byte, prefix int) {
 		one := string(closing)
 		t.Text = strings.ReplaceAll(t.Text, one+one, one)
 	}
+	if t.Text == "" && kind == Bracketed {
+		l.fail(1038, t, emptyName)
+		return
+	}
 	if kind == String || kind == NationalString {
 		t.Text = joinLines(t.Text)
 	} else if utf8.RuneCountInString(t.Text) > longestName && kind == Bracketed {
@@ -182,6 +186,10 @@ func (l *lexer) quoted(t *Token, kind Kind, closing byte, prefix int) {
 	}
 	l.advance(end - l.at)
 }
+
+// emptyName is the text of error 1038.
+const emptyName = "An object or column name is missing or empty. For SELECT INTO statements, verify each column has a name. " +
+	"For other statements, look for empty alias names. Aliases defined as \"\" or [] are not allowed. Change the alias to a valid name."
 
 // shorten gives the part of a long text that messages show.
 func shorten(text string) string {
@@ -340,7 +348,7 @@ func (l *lexer) operator(t *Token, rest string, size int) {
 			break
 		}
 	}
-	if !strings.Contains("()+-*/%&|^~=<>!.,;:{}?\\", t.Text[:1]) {
+	if !strings.ContainsAny(t.Text[:1], "()+-*/%&|^~=<>!.,;:{}?\\") {
 		l.fail(102, t, "Incorrect syntax near '%s'.", t.Text)
 		return
 	}
