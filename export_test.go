@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/parley-broker/parley/internal/notifier"
 )
 
@@ -31,4 +33,17 @@ func SeparateFailed(planned, failed int) int {
 	execution.singles.Store(int64(planned))
 	execution.separateFailed(failed)
 	return int(execution.singles.Load())
+}
+
+// CountsWhatItTakes reports whether a consumer of a simple queue that takes what is there counts it in the demand, by which it ceases to
+// ask senders to notify.
+func CountsWhatItTakes(ctx context.Context, pool *pgxpool.Pool, queue string, handler TakenHandler) (bool, error) {
+	execution, err := newConsumerExecution(Consumer{Pool: pool, Queue: queue, Top: 1, Readers: 1})
+	if err != nil {
+		return false, err
+	}
+	if taken, err := execution.takeOnce(ctx, ctx, handler); err != nil || !taken {
+		return false, err
+	}
+	return !execution.wakeUps.receivedAt.IsZero(), nil
 }

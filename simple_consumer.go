@@ -89,7 +89,8 @@ func (execution *consumerExecution) takeOnce(ctx, work context.Context, handler 
 		return false, err
 	}
 	if len(messages) > 0 {
-		// Where one message is there may be others.
+		// Where one message is there may be others. While they keep coming, senders are not to notify.
+		execution.wakeUps.received(time.Now())
 		execution.wakeUps.notifyOthers()
 		if err := execution.handleTaken(work, tx, messages, handler); err != nil {
 			return false, newTakenError(messages, err)

@@ -98,6 +98,19 @@ func TestSimpleConsumerHandlesWhatIsPut(t *testing.T) {
 	fixture.RequireNoError(t, finish())
 }
 
+// Senders that notify wait for each other's commits. A consumer that did not count would have them notify for ever.
+func TestSimpleConsumerThatIsBusyCountsWhatItTakes(t *testing.T) {
+	t.Parallel()
+	pool := jobsDatabase(t)
+	fixture.RequireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("a")))
+	counts, err := parley.CountsWhatItTakes(t.Context(), pool, "jobs",
+		func(context.Context, pgx.Tx, []parley.TakenMessage) error { return nil })
+	fixture.RequireNoError(t, err)
+	if !counts {
+		t.Error("it does not count what it takes")
+	}
+}
+
 func TestSimpleConsumerSetsWhatFailsAsideWithItsError(t *testing.T) {
 	t.Parallel()
 	for body, c := range map[string]struct{ sqlstate, error string }{
