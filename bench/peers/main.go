@@ -3,6 +3,7 @@
 // It is a module of its own, below the product and of the same commit. So what the peers import is in the go.mod of nobody who
 // builds Parley or imports its package. In a clone of the repository:
 //
+//	go -C bench/peers run . bench queues
 //	go -C bench/peers run . bench latency
 //	go -C bench/peers run . bench life
 //	go -C bench/peers run . bench flow
@@ -51,7 +52,8 @@ func engineOfThisProcess() func(ctx context.Context) error {
 func jobPeers() (peers []bench.Peer, end func() error) {
 	broker, byDefault, synchronized := &rabbit{}, &jetStream{}, &jetStream{isSynchronized: true}
 	peers = []bench.Peer{
-		riverPeer(), pgmqPeer(), pgqPeer(), graphilePeer(), rabbitPeer(broker), outboxPeer(broker), natsPeer(synchronized), natsPeer(byDefault),
+		riverPeer(), pgmqPeer(), pgqPeer(), graphilePeer(), pgBossPeer(), rabbitPeer(broker), outboxPeer(broker), natsPeer(synchronized),
+		natsPeer(byDefault),
 	}
 	return peers, func() error { return errors.Join(broker.close(), byDefault.close(), synchronized.close()) }
 }

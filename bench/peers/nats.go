@@ -30,8 +30,9 @@ func natsPeer(broker *jetStream) bench.Peer {
 	}
 	return bench.Peer{
 		Name:        name,
-		Short:       "the same through NATS JetStream 2.15.3 in this process, sync " + broker.sync() + ": publish and wait for the answer",
+		Short:       "the same through NATS JetStream in this process, sync " + broker.sync() + ": publish and wait for the answer",
 		Promise:     promise + "not in the transaction of the sender's data: a rollback does not take the message back, and it may come twice",
+		Version:     ofModule("github.com/nats-io/nats-server/v2"),
 		Connections: 1,
 		Prepare:     func(ctx context.Context, _ *pgx.Conn) error { return broker.start(ctx) },
 		Inserter: func() (bench.InsertJob, error) {

@@ -23,6 +23,7 @@ func outboxPeer(broker *rabbit) bench.Peer {
 		Name:        "outbox-rabbitmq-inbox",
 		Short:       "the same through an outbox, a relay that polls each millisecond, RabbitMQ with confirms, and an inbox: exactly once",
 		Promise:     "no order once a message comes twice; inbox and outbox are for the team to keep small",
+		Version:     rabbitVersion,
 		Connections: outboxConnections,
 		Missing:     broker.missing,
 		Prepare: func(ctx context.Context, conn *pgx.Conn) error {

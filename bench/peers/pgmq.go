@@ -20,6 +20,7 @@ func pgmqPeer() bench.Peer {
 		Name:        "pgmq",
 		Short:       "the same through pgmq: send, to a reader that polls each millisecond, reads and deletes many at once",
 		Promise:     "no conversations and no order of them; a message that is read comes again after its visibility time-out",
+		Version:     ofPGMQ,
 		Connections: 2,
 		Missing: func(ctx context.Context, conn *pgx.Conn) (string, error) {
 			if os.Getenv(pgmqVariable) != "" {

@@ -20,6 +20,7 @@ func pgqPeer() bench.Peer {
 		Name:        "pgq",
 		Short:       "the same through PgQ: insert_event, to a consumer of batches that are cut each 10 ms",
 		Promise:     "a batch is finished as a whole, and events wait for the tick that cuts it",
+		Version:     ofExtension("pgq"),
 		Connections: 4,
 		Missing: func(ctx context.Context, conn *pgx.Conn) (string, error) {
 			isThere, err := hasExtension(ctx, conn, "pgq")

@@ -35,6 +35,7 @@ func rabbitPeer(broker *rabbit) bench.Peer {
 		Name:        "rabbitmq",
 		Short:       "the same through RabbitMQ: publish to a quorum queue, wait for the confirm, to a consumer that acknowledges",
 		Promise:     "not in the transaction of the sender's data: a rollback does not take the message back, and it may come twice",
+		Version:     rabbitVersion,
 		Connections: 1,
 		Missing:     broker.missing,
 		Prepare:     func(ctx context.Context, _ *pgx.Conn) error { return broker.start(ctx) },

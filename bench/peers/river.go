@@ -23,6 +23,8 @@ func riverPeer() bench.Peer {
 	return bench.Peer{
 		Name:        "river",
 		Short:       "the same through River: InsertTx, to the first statement of a worker woken by LISTEN/NOTIFY",
+		Version:     ofModule("github.com/riverqueue/river"),
+		Promise:     "no conversations and no order of them; it promises more of a job: retries, schedules, unique jobs",
 		Connections: riverConnections,
 		Prepare:     installRiver,
 		Inserter:    insertThroughRiver,

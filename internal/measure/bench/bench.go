@@ -40,13 +40,14 @@ type Scenario struct {
 // Options are a part of Config that some scenarios take.
 type Options int
 
-// The options: those of all alone, Config.Dialog, Config.Mail, Config.Rows, Config.Matrix.
+// The options: those of all alone, Config.Dialog, Config.Mail, Config.Rows, Config.Matrix, the rate of Config.Dialog.
 const (
 	TakesCommon Options = iota
 	TakesDialog
 	TakesMail
 	TakesRows
 	TakesMatrix
+	TakesRate
 )
 
 // MakesServers reports whether it makes private servers of its own when Config has no DSN.
@@ -61,8 +62,8 @@ type Variant struct {
 // Scenarios lists what can be measured.
 func Scenarios() []Scenario {
 	return []Scenario{
-		drainScenario(), mixedScenario(), chaosScenario(), matrixScenario(), sendScenario(), receiveScenario(), simpleScenario(),
-		lifeScenario(), decayScenario(), dialogScenario(), mailScenario(),
+		drainScenario(), mixedScenario(), chaosScenario(), queuesScenario(), matrixScenario(), sendScenario(), receiveScenario(),
+		simpleScenario(), lifeScenario(), decayScenario(), dialogScenario(), mailScenario(),
 	}
 }
 

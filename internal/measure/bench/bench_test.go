@@ -81,6 +81,7 @@ func TestEachVariantIsMeasuredAndLeavesNothing(t *testing.T) {
 			"one_conversation:parley/insert", "one_conversation_autocommit:parley/insert",
 		},
 		"receive": {"top_1:parley/insert", "top_1_autocommit:parley/insert"},
+		"queues":  {"rate:copy/insert", "rate:parley/insert", "rate:parley_simple/insert", "rate:table/insert"},
 		"simple": {
 			"put:parley/insert", "put:parley_send/insert", "put_autocommit:parley/insert", "put_autocommit:parley_send/insert",
 			"put_batch:parley/insert", "put_batch:parley_send/insert", "take_1:parley/insert", "take_1_autocommit:parley/insert",

@@ -78,7 +78,7 @@ func (c Config) Check(scenario Scenario) error {
 			return errors.New("steps must be at least 1")
 		}
 	}
-	if err := checkPeers(c.Peers, systemParley, systemInsert); err != nil {
+	if err := checkPeers(c.Peers, systemParley, systemInsert, systemSimple, systemCopy, systemActivation, systemConsumer); err != nil {
 		return err
 	}
 	known := scenario.names()

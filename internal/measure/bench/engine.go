@@ -63,10 +63,7 @@ func (f *Frame) onServer(
 		f.progress("cleaning up")
 		err = errors.Join(err, c.cleanUp(ctx))
 	}()
-	head = record.Head{
-		Scenario: scenario, Settings: maps.Clone(asked), Parley: parley.Release, StartedAt: time.Now().UTC().Truncate(time.Millisecond),
-		Verdict: &record.Verdict{Grade: record.Pass},
-	}
+	head = newHead(scenario, asked)
 	if head.Machine, err = machine.Read(ctx, c.admin); err != nil {
 		return head, err
 	}
@@ -93,6 +90,33 @@ func (f *Frame) onServer(
 	head.Seconds = time.Since(begun).Seconds()
 	head.Conclude(f.Limits)
 	return head, err
+}
+
+// OnMachine lets work measure what needs no server, in the same frame: it gives it the head of the report, and a function that shows what
+// is done now. The head is judged then.
+func (f *Frame) OnMachine(
+	ctx context.Context, scenario string, asked map[string]any, work func(ctx context.Context, head *record.Head, step func(string)) error,
+) (head record.Head, err error) {
+	head = newHead(scenario, asked)
+	head.Machine = machine.Here()
+	if head.Setup = f.Checks; head.Setup == nil {
+		f.progress("checking the set-up")
+		if head.Setup, err = setup.OfMachine(ctx); err != nil {
+			return head, err
+		}
+	}
+	begun := time.Now()
+	err = work(observe.With(ctx, f.Watch), &head, func(text string) { f.progress("%s", text) })
+	head.Seconds = time.Since(begun).Seconds()
+	head.Conclude(f.Limits)
+	return head, err
+}
+
+func newHead(scenario string, asked map[string]any) record.Head {
+	return record.Head{
+		Scenario: scenario, Settings: maps.Clone(asked), Parley: parley.Release, StartedAt: time.Now().UTC().Truncate(time.Millisecond),
+		Verdict: &record.Verdict{Grade: record.Pass},
+	}
 }
 
 // follow has the watch take samples, and has sampled what sessions wait for, until stop is called, which gives both. Before it concludes it

@@ -103,7 +103,7 @@ func LatencySystems(peers []Peer) []Variant {
 }
 
 func latencySystems(peers []Peer) []latencySystem {
-	systems := []latencySystem{activationSystem(), consumerSystem(), groupsSystem()}
+	systems := []latencySystem{activationSystem(), consumerSystem(), groupsSystem(), simpleSystem()}
 	for _, p := range peers {
 		systems = append(systems, peerSystem(p))
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -31,6 +32,45 @@ func consumerSystem() latencySystem {
 		isOnBroker: true,
 		work:       consume(1),
 		sender:     messageSender,
+	}
+}
+
+// simpleSystem is a simple queue with a SimpleConsumer of the Go package, which listens.
+func simpleSystem() latencySystem {
+	return latencySystem{
+		name:       systemSimple,
+		short:      "PUT into a simple queue, to the first statement of the handler of a SimpleConsumer",
+		isOnBroker: true,
+		prepare: func(ctx context.Context, conn *pgx.Conn, _ LatencyConfig) error {
+			return createSimple(ctx, conn, latencyQueue)
+		},
+		work: func(ctx context.Context, d database, c LatencyConfig) (func() error, error) {
+			pool, err := d.pool(ctx, c.Readers+1)
+			if err != nil {
+				return nil, err
+			}
+			stop := running(ctx, (&parley.SimpleConsumer{
+				Pool: pool, Queue: latencyQueue, Readers: c.Readers, Logger: slog.New(slog.DiscardHandler),
+				Handler: func(ctx context.Context, tx pgx.Tx, messages []parley.TakenMessage) error {
+					for _, m := range messages {
+						if _, err := tx.Exec(ctx, begunStatement, jobNumber(m.Body)); err != nil {
+							return err
+						}
+					}
+					return nil
+				},
+			}).Run)
+			return func() error {
+				defer pool.Close()
+				return stop(ctx)
+			}, nil
+		},
+		sender: func(_ context.Context, _ *pgx.Conn, c LatencyConfig, _ int) (send, error) {
+			padding := strings.Repeat("x", c.Size-leastBody)
+			return func(ctx context.Context, tx pgx.Tx, number int64) error {
+				return parley.Put(ctx, tx, latencyQueue, jobBody(number, padding))
+			}, nil
+		},
 	}
 }
 
@@ -72,18 +112,14 @@ func consume(groups int) func(ctx context.Context, d database, c LatencyConfig) 
 		if err != nil {
 			return nil, err
 		}
-		ctx, cancel := context.WithCancel(ctx)
-		consumer := &parley.Consumer{
+		stop := running(ctx, (&parley.Consumer{
 			Pool: pool, Queue: latencyQueue, Readers: c.Readers, Groups: groups,
 			Logger:  slog.New(slog.DiscardHandler),
 			Handler: beginWork,
-		}
-		done := make(chan error, 1)
-		go func() { done <- consumer.Run(ctx) }()
+		}).Run)
 		return func() error {
-			cancel()
 			defer pool.Close()
-			return <-done
+			return stop(ctx)
 		}, nil
 	}
 }

@@ -70,7 +70,7 @@ func offer(ctx context.Context, d database, system latencySystem, config Latency
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 
-	total := int64(float64(config.Rate) * (config.WarmUp + config.Duration).Seconds())
+	total := max(1, int64(float64(config.Rate)*(config.WarmUp+config.Duration).Seconds()))
 	defer observe.From(ctx).Window()()
 	committed, seconds, err := sendAtRate(ctx, conns, senders, config.Rate, total)
 	if err != nil {

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,8 @@ const (
 	jobWorkers = 100
 	// jobsWaiting is how many jobs may wait to be worked before the sessions that insert wait too.
 	jobsWaiting = 1000
+	// jobPatience is how long nothing may be worked on while so many wait: its workers have failed then.
+	jobPatience = 20 * time.Second
 )
 
 // jobTrial measures a job of a peer that is inserted in a transaction of its own and worked.
@@ -64,7 +67,12 @@ func insertingJobs(insert InsertJob, working *atomic.Int64, padding string) driv
 		if err != nil {
 			return 0, err
 		}
-		for inserted.Load()-working.Load() > jobsWaiting {
+		for seen, since := working.Load(), time.Now(); inserted.Load()-working.Load() > jobsWaiting; {
+			if now := working.Load(); now != seen {
+				seen, since = now, time.Now()
+			} else if time.Since(since) > jobPatience {
+				return 0, fmt.Errorf("of %d jobs that wait none was worked on in %s", inserted.Load()-now, jobPatience)
+			}
 			select {
 			case <-ctx.Done():
 				return 0, context.Cause(ctx)

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/parley-broker/parley/internal/measure/statistics"
 )
@@ -44,12 +45,8 @@ type Cell struct {
 	Seconds float64   `json:"seconds"`
 	Rate    float64   `json:"messages_per_second"` // the median of Runs
 	Runs    []float64 `json:"runs"`
-}
-
-// test gives the cell without what was measured.
-func (c Cell) test() Cell {
-	c.Rate, c.Runs = 0, nil
-	return c
+	// MeasuredAt is when the last run ended: cells of a state may be of several days.
+	MeasuredAt time.Time `json:"measured_at,omitzero"`
 }
 
 // Name distinguishes the cell, as the paper writes it: 3x50 are three initiators with 50 threads each.
@@ -126,13 +123,13 @@ func (b *bench) measureMatrix(ctx context.Context) ([]Result, error) {
 			}
 			cells[i].Runs = append(cells[i].Runs, rate)
 		}
-		cells[i].Rate = statistics.Median(cells[i].Runs)
+		cells[i].Rate, cells[i].MeasuredAt = statistics.Median(cells[i].Runs), time.Now().UTC().Truncate(time.Second)
 		return addCell(b.Matrix.State, cells[i])
 	})
 	if err != nil {
 		return nil, err
 	}
-	b.cells = cells
+	b.cells = slices.Concat(cells, ofOtherVersions(cells, done))
 	var results []Result
 	for _, c := range cells {
 		results = append(results, Result{
@@ -144,10 +141,22 @@ func (b *bench) measureMatrix(ctx context.Context) ([]Result, error) {
 	return results, nil
 }
 
-func sameTest(a, b Cell) bool {
-	a, b = a.test(), b.test()
-	return a.Initiators == b.Initiators && a.Threads == b.Threads && a.Size == b.Size && a.Dialogs == b.Dialogs && a.Version == b.Version &&
-		a.Seconds == b.Seconds
+func sameTest(a, b Cell) bool { return a.Version == b.Version && sameShape(a, b) }
+
+// sameShape reports whether cells differ in the version of the server alone.
+func sameShape(a, b Cell) bool {
+	return a.Initiators == b.Initiators && a.Threads == b.Threads && a.Size == b.Size && a.Dialogs == b.Dialogs && a.Seconds == b.Seconds
+}
+
+// ofOtherVersions are the same tests that earlier runs have done on other versions of the server.
+func ofOtherVersions(cells, done []Cell) (others []Cell) {
+	for _, d := range done {
+		asSame := func(c Cell) bool { return sameShape(c, d) && c.Version != d.Version }
+		if slices.ContainsFunc(cells, asSame) && !slices.ContainsFunc(others, func(o Cell) bool { return sameTest(o, d) }) {
+			others = append(others, d)
+		}
+	}
+	return others
 }
 
 // measureCell sends on one dialog a thread, and counts what the readers have committed. All dialogs are begun, and have sent a first

@@ -21,6 +21,8 @@ type Peer struct {
 	// Missing gives how to get what it needs and is not there, asked on a connection to the server; empty where all is there. Nil: it
 	// needs nothing.
 	Missing func(ctx context.Context, conn *pgx.Conn) (string, error)
+	// Version gives its version, asked on a connection to the server; empty where that is not known. Nil: there is none to ask for.
+	Version func(ctx context.Context, conn *pgx.Conn) string
 	// Connections are the connections that its client needs besides those of its workers.
 	Connections int
 	// Prepare installs the peer in an empty database, on a connection to it.
@@ -81,6 +83,9 @@ func (b *bench) keepAvailable(ctx context.Context) error {
 	}
 	b.Peers = there
 	describePeers(b.settled, there, missing)
+	if versions := peerVersions(ctx, b.cluster.admin, there); len(versions) > 0 {
+		b.settled["peer_versions"] = versions
+	}
 	return nil
 }
 

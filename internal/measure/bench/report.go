@@ -12,7 +12,7 @@ type Report struct {
 	Ratios map[string]float64 `json:"ratios"`
 	// Paper is the seed paper's figure of the kind, if it has one.
 	Paper string `json:"paper,omitempty"`
-	// Cells are those of the paper's matrix.
+	// Cells are those of the paper's matrix: of this run, and behind them those of other versions of the server that the state has.
 	Cells []Cell `json:"cells,omitempty"`
 	// Seed is the table that the seed has of mail, which is printed beside ours.
 	Seed []SeedColumn `json:"seed,omitempty"`

@@ -19,11 +19,20 @@ type Machine struct {
 	Cores           int    `json:"cores"`
 	MemoryBytes     int64  `json:"memory_bytes"` // 0: unknown
 	OS              string `json:"os"`
-	PostgresVersion string `json:"postgres_version"`
+	PostgresVersion string `json:"postgres_version"` // empty where no server takes part
 }
 
 // Read describes this machine, with the version of the server.
 func Read(ctx context.Context, conn *pgx.Conn) (Machine, error) {
+	m := Here()
+	if err := conn.QueryRow(ctx, "show server_version").Scan(&m.PostgresVersion); err != nil {
+		return Machine{}, fmt.Errorf("ask for the version of the server: %w", err)
+	}
+	return m, nil
+}
+
+// Here describes this machine, for what needs no server.
+func Here() Machine {
 	m := Machine{
 		CPU:   field("/proc/cpuinfo", "model name", ":"),
 		Cores: runtime.NumCPU(),
@@ -41,10 +50,7 @@ func Read(ctx context.Context, conn *pgx.Conn) (Machine, error) {
 	if kilobytes, err := strconv.ParseInt(strings.TrimSuffix(field("/proc/meminfo", "MemTotal", ":"), " kB"), 10, 64); err == nil {
 		m.MemoryBytes = kilobytes << 10
 	}
-	if err := conn.QueryRow(ctx, "show server_version").Scan(&m.PostgresVersion); err != nil {
-		return Machine{}, fmt.Errorf("ask for the version of the server: %w", err)
-	}
-	return m, nil
+	return m
 }
 
 // Settings gives settings of the server by name. Names that it does not know are left out.

@@ -21,6 +21,15 @@ import (
 	"github.com/parley-broker/parley/internal/measure/bench"
 )
 
+// The names of the figures that have rounds.
+const (
+	WorkerRate = "worker"
+	OnceRate   = "xsltproc given all"
+	EachRate   = "an xsltproc for each"
+	ToOnce     = "worker to xsltproc given all"
+	ToEach     = "worker to an xsltproc for each"
+)
+
 // Config says what is measured.
 type Config struct {
 	Documents int // of a round of the worker and of xsltproc given all at once
@@ -46,6 +55,8 @@ type Report struct {
 	// Peers are those that were there, Missing those that were not, with what gets them.
 	Peers   []PeerRate        `json:"peers"`
 	Missing map[string]string `json:"missing"`
+	// Rounds are the values of each round, under the names of figures.
+	Rounds map[string][]float64 `json:"rounds"`
 }
 
 // sheet makes a result of each line of an order, with a sum: what an ordinary map does.
@@ -132,6 +143,7 @@ func Measure(ctx context.Context, config Config) (report Report, err error) {
 	report = Report{
 		Bytes: len(b.small), Worker: median(worker), Once: median(once), Each: median(each), ToOnce: median(toOnce), ToEach: median(toEach),
 		Peers: peers.rates(), Missing: peers.missing,
+		Rounds: map[string][]float64{WorkerRate: worker, OnceRate: once, EachRate: each, ToOnce: toOnce, ToEach: toEach},
 	}
 	if config.LargeMB > 0 {
 		err = b.besideLarge(ctx, &report)

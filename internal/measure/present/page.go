@@ -15,13 +15,10 @@ import (
 func Page(out io.Writer, head *record.Head, command string, own []report.Section) error {
 	page := report.Page{
 		Title: "parley bench " + head.Scenario,
-		Lead: fmt.Sprintf("%s. %s, %d cores, %s; PostgreSQL %s, parley %s.", head.StartedAt.Format("2 January 2006, 15:04 MST"),
-			head.Machine.CPU,
-			head.Machine.Cores, head.Machine.OS, head.Machine.PostgresVersion, head.Parley),
+		Lead: fmt.Sprintf("%s. %s, %d cores, %s; %sparley %s.", head.StartedAt.Format("2 January 2006, 15:04 MST"),
+			head.Machine.CPU, head.Machine.Cores, head.Machine.OS, serverOf(head), head.Parley),
 		Verdict: verdictOf(head), Tiles: tilesOf(head),
-		Foot: fmt.Sprintf("Measured in %.0f s, in databases made for the run and dropped after it. Figures are medians; a spread is the "+
-			"distance from "+
-			"the slowest run to the fastest, divided by the median.", head.Seconds),
+		Foot: footOf(head),
 	}
 	if unit, bars := barsOf(head.Figures); len(bars) > 0 {
 		for i := range bars {
@@ -47,6 +44,23 @@ func Page(out io.Writer, head *record.Head, command string, own []report.Section
 	}
 	page.Sections = append(page.Sections, setupOf(head.Setup), report.Section{Title: "Repeat it", Code: command})
 	return page.Write(out)
+}
+
+// serverOf names the server, where one takes part.
+func serverOf(head *record.Head) string {
+	if head.Machine.PostgresVersion == "" {
+		return ""
+	}
+	return "PostgreSQL " + head.Machine.PostgresVersion + ", "
+}
+
+func footOf(head *record.Head) string {
+	where := ", in databases made for the run and dropped after it"
+	if head.Machine.PostgresVersion == "" {
+		where = ", without a database"
+	}
+	return fmt.Sprintf("Measured in %.0f s%s. Figures are medians; a spread is the distance from the slowest run to the fastest, divided by "+
+		"the median.", head.Seconds, where)
 }
 
 func verdictOf(head *record.Head) report.Verdict {

@@ -241,6 +241,20 @@ func neighbours(ctx context.Context, conn *pgx.Conn) (record.Check, error) {
 	if err != nil {
 		return record.Check{}, fmt.Errorf("count other sessions: %w", err)
 	}
+	return others(ctx, active)
+}
+
+// OfMachine runs the checks that need no server.
+func OfMachine(ctx context.Context) ([]record.Check, error) {
+	check, err := others(ctx, 0)
+	if err != nil {
+		return nil, fmt.Errorf("check the set-up: %w", err)
+	}
+	return []record.Check{check}, nil
+}
+
+// others watches the processors; active is how many sessions of others are at work in the server.
+func others(ctx context.Context, active int) (record.Check, error) {
 	busy, stolen, isSeen := bottleneck.BusyPart(func() {
 		select {
 		case <-ctx.Done():

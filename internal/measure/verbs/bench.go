@@ -17,6 +17,7 @@ import (
 
 	"github.com/parley-broker/parley/internal/measure/bench"
 	"github.com/parley-broker/parley/internal/measure/machine"
+	"github.com/parley-broker/parley/internal/measure/publish"
 	"github.com/parley-broker/parley/internal/measure/report"
 	"github.com/parley-broker/parley/internal/verb"
 )
@@ -27,6 +28,8 @@ type measuring struct {
 
 	peers bench.Peers // measured beside Parley; the product itself has none
 	flags *frame
+	// publish is the folder of a repository that a run of queues is written into; empty for none.
+	publish string
 	// scenarios are the commands that measure, those that answer most first.
 	scenarios []*cobra.Command
 }
@@ -71,9 +74,9 @@ run, in turns; the median counts. How it is done, and what to make of the figure
 		m.scenarios = append(m.scenarios, newScenarioCommand(m, scenario))
 	}
 	m.scenarios = append(m.scenarios, newLatencyCommand(m), newFlowCommand(m), newBBWCommand(m, bench.BBWMessaging),
-		newBBWCommand(m, bench.BBWOrchestration), newBBWRatioCommand(m))
+		newBBWCommand(m, bench.BBWOrchestration), newBBWRatioCommand(m), newMapsCommand(m))
 	cmd.AddCommand(m.scenarios...)
-	cmd.AddCommand(newHistoryCommand(m), newPresetsCommand(m), newMapsCommand(m), newInstructionsCommand(m))
+	cmd.AddCommand(newHistoryCommand(m), newPresetsCommand(m), newInstructionsCommand(m))
 	return cmd
 }
 
@@ -107,6 +110,9 @@ func newScenarioCommand(a *measuring, scenario bench.Scenario) *cobra.Command {
 		flags.IntVar(&config.Rows, "rows", bench.DefaultRows, "rows that the business transactions change one of")
 	case bench.TakesMatrix:
 		addMatrixFlags(cmd, &config)
+	case bench.TakesRate:
+		flags.StringVar(&a.publish, "publish", "", "write the run into README, page and picture of the repository in this folder")
+		flags.IntVar(&config.Dialog.Rate, "rate", 0, "messages offered a second where latency is measured (default the scenario's own)")
 	case bench.TakesCommon:
 	}
 	return cmd
@@ -128,6 +134,12 @@ func (a *measuring) runScenario(cmd *cobra.Command, scenario bench.Scenario, con
 		makesServers: scenario.MakesServers(),
 		measure: func(ctx context.Context) (outcome, error) {
 			report, err := scenario.Run(ctx, *config)
+			if err == nil && a.publish != "" {
+				err = publish.Write(a.publish, publish.Run{
+					Report:  report,
+					Command: "go -C bench/peers run . bench " + strings.Join(append([]string{scenario.Name}, flagsGiven(cmd)...), " "),
+				})
+			}
 			return &report, err
 		},
 		numbers: func(out io.Writer, o outcome) error { return writeReport(out, *o.(*bench.Report)) }, //nolint:forcetypeassert // as measured

@@ -1,6 +1,8 @@
 package verbs
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -8,12 +10,27 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-broker/parley/internal/measure/bench"
 	"github.com/parley-broker/parley/internal/measure/maprate"
-	"github.com/parley-broker/parley/internal/verb"
+	"github.com/parley-broker/parley/internal/measure/record"
+	"github.com/parley-broker/parley/internal/measure/statistics"
+)
+
+// mapsReport is the result of the scenario maps. As JSON it is a stable format, described in docs/reference/json.md.
+type mapsReport struct {
+	record.Head
+	maprate.Report
+}
+
+// The parts that the worker has to reach of what is beside it.
+const (
+	leastToOnce  = 0.7
+	leastToEach  = 10
+	leastToAlone = 0.8
 )
 
 func newMapsCommand(a *measuring) *cobra.Command {
-	config := maprate.Config{}
+	var config maprate.Config
 	cmd := &cobra.Command{
 		Use:   "maps",
 		Short: "Measure maps in XSLT beside xsltproc",
@@ -23,21 +40,21 @@ clone of the repository bench/peers measures the component xslt of Camel beside 
 		Example: "  parley bench maps\n  parley bench maps --repeat 5 --large-mb 0 --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if config.Documents < 1 || config.Processes < 1 || config.Repeat < 1 || config.LargeMB < 0 {
-				return verb.Usagef("give numbers of documents, processes and repetitions from 1")
-			}
-			progress := verb.NewProgressLine(a.Stderr)
+			var f bench.Frame
 			config.Peers = a.peers.Maps
-			config.Progress = progress.Show
-			report, err := maprate.Measure(cmd.Context(), config)
-			progress.Clear()
-			if err != nil {
-				return err
-			}
-			if a.JSON {
-				return verb.EncodeJSON(cmd.OutOrStdout(), report)
-			}
-			return writeMaps(cmd.OutOrStdout(), report)
+			return a.run(cmd, measurement{
+				frame: &f, needsNoServer: true,
+				check: func() error {
+					if config.Documents < 1 || config.Processes < 1 || config.Repeat < 1 || config.LargeMB < 0 {
+						return errors.New("give numbers of documents, processes and repetitions from 1")
+					}
+					return nil
+				},
+				measure: func(ctx context.Context) (outcome, error) { return measureMaps(ctx, &f, config) },
+				numbers: func(out io.Writer, o outcome) error {
+					return writeMaps(out, o.(*mapsReport).Report) //nolint:forcetypeassert // as measured
+				},
+			})
 		},
 	}
 	flags := cmd.Flags()
@@ -46,6 +63,48 @@ clone of the repository bench/peers measures the component xslt of Camel beside 
 	flags.IntVar(&config.Repeat, "repeat", 5, "runs of each, in turns, of which the median counts")
 	flags.IntVar(&config.LargeMB, "large-mb", 100, "size of the large document in megabytes; 0 for none")
 	return cmd
+}
+
+func measureMaps(ctx context.Context, f *bench.Frame, config maprate.Config) (*mapsReport, error) {
+	asked := map[string]any{
+		"documents": config.Documents, "processes": config.Processes, "repeat": config.Repeat, "large_megabytes": config.LargeMB,
+	}
+	var report mapsReport
+	var err error
+	report.Head, err = f.OnMachine(ctx, "maps", asked, func(ctx context.Context, head *record.Head, step func(string)) error {
+		config.Progress = step
+		var err error
+		if report.Report, err = maprate.Measure(ctx, config); err != nil {
+			return err
+		}
+		head.Figures = mapsFigures(report.Report)
+		return nil
+	})
+	return &report, err
+}
+
+func mapsFigures(r maprate.Report) (figures []record.Figure) {
+	for _, f := range []record.Figure{
+		{Name: maprate.WorkerRate, Unit: "documents/s", Value: r.Worker},
+		{Name: maprate.OnceRate, Unit: "documents/s", Value: r.Once},
+		{Name: maprate.EachRate, Unit: "documents/s", Value: r.Each},
+		{Name: maprate.ToOnce, Unit: "times", Value: r.ToOnce, Limit: record.Limit{AtLeast: leastToOnce}},
+		{Name: maprate.ToEach, Unit: "times", Value: r.ToEach, Limit: record.Limit{AtLeast: leastToEach}},
+		{Name: "beside a large one", Unit: "documents/s", Value: r.BesideLarge},
+		{Name: "beside a large one to alone", Unit: "times", Value: r.BesideLargeTo, Limit: record.Limit{AtLeast: leastToAlone}},
+	} {
+		if f.Value > 0 {
+			f.Runs = r.Rounds[f.Name]
+			if len(f.Runs) > 0 {
+				f.Spread = statistics.Spread(f.Runs)
+			}
+			figures = append(figures, f)
+		}
+	}
+	for _, p := range r.Peers {
+		figures = append(figures, record.Figure{Name: p.System, Unit: "documents/s", Value: p.PerSecond})
+	}
+	return figures
 }
 
 func writeMaps(out io.Writer, r maprate.Report) error {

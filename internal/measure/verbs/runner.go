@@ -65,7 +65,9 @@ type measurement struct {
 	check func() error
 	// makesServers reports that it makes private servers unless a database is named.
 	makesServers bool
-	measure      func(ctx context.Context) (outcome, error)
+	// needsNoServer reports that it measures without any database.
+	needsNoServer bool
+	measure       func(ctx context.Context) (outcome, error)
 	// numbers writes the table of the scenario, sections are its own charts.
 	numbers  func(out io.Writer, o outcome) error
 	sections func(o outcome) []report.Section
@@ -104,7 +106,7 @@ func (a *measuring) run(cmd *cobra.Command, m measurement) error {
 		ctx, cancel = context.WithTimeoutCause(ctx, f.atMost, fmt.Errorf("it was not done after %s (--at-most)", f.atMost))
 		defer cancel()
 	}
-	if !m.makesServers || a.NamesDatabase() {
+	if !m.needsNoServer && (!m.makesServers || a.NamesDatabase()) {
 		if m.frame.DSN, err = a.ResolveDSN(ctx); err != nil {
 			return err
 		}
