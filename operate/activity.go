@@ -45,6 +45,18 @@ type QueueActivity struct {
 	LockHolders    []int32 `json:"lock_holders"`    // process ids
 }
 
+// Rates gives what came and went a second since an earlier reading, so many seconds ago. Rows that were put on the queue count as many
+// messages as the rows that wait, or waited, have on average; what came and does not wait any more has gone.
+func (q QueueActivity) Rates(earlier QueueActivity, seconds float64) (in, out float64) {
+	perRow := q.MessagesPerRow
+	if q.WaitingMessages == 0 && earlier.WaitingMessages > 0 {
+		perRow = earlier.MessagesPerRow
+	}
+	came := max(0, float64(q.EnqueuedRows-earlier.EnqueuedRows)*perRow)
+	more := float64(q.WaitingMessages + q.HeldMessages - earlier.WaitingMessages - earlier.HeldMessages)
+	return came / seconds, max(0, came-more) / seconds
+}
+
 // ConversationActivity is a conversation at the head of a queue.
 type ConversationActivity struct {
 	ConversationHandle  parley.UUID `json:"conversation_handle"`

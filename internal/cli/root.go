@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	brokerverbs "github.com/parley-broker/parley/internal/broker/verbs"
+	consoleverbs "github.com/parley-broker/parley/internal/console/verbs"
 	daemonverbs "github.com/parley-broker/parley/internal/daemon/verbs"
 	flowverbs "github.com/parley-broker/parley/internal/flow/verbs"
 	mailverbs "github.com/parley-broker/parley/internal/mail/verbs"
@@ -45,7 +46,7 @@ Parley starts a private PostgreSQL of its own, shared by all commands that use t
 	root.AddCommand(mailverbs.New(a, daemonverbs.NewMailServe(a)))
 	root.AddCommand(flowverbs.New(a, daemonverbs.NewFlowServe(a)))
 	root.AddCommand(measureverbs.NewBench(a, bench.Together(peers...)), measureverbs.NewDemo(a))
-	root.AddCommand(daemonverbs.NewServe(a), newVersionCommand(a))
+	root.AddCommand(daemonverbs.NewServe(a), consoleverbs.NewConsole(a), newVersionCommand(a))
 	root.SetFlagErrorFunc(verb.ExplainFlag)
 	recordWhenReached(a, root)
 	explainArguments(root)

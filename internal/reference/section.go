@@ -166,7 +166,7 @@ var sections = []section{
 			"parley/diagnosis/find_old_transactions.sql", "parley/diagnosis/find_destination_faults.sql",
 			"parley/diagnosis/check_broker.sql", "parley/diagnosis/repair_broker.sql",
 			"parley/diagnosis/explain_conversation.sql", "parley/diagnosis/trace_conversation.sql",
-			"parley/diagnosis/traces.sql",
+			"parley/diagnosis/traces.sql", "parley/diagnosis/operator_actions.sql",
 		},
 	},
 	{

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/parley-broker/parley/internal/console"
 	"github.com/parley-broker/parley/internal/daemon"
 	"github.com/parley-broker/parley/internal/pgdb"
 	"github.com/parley-broker/parley/internal/postgres"
@@ -30,7 +31,8 @@ type Daemon struct {
 	Network                   Network
 	Mail                      Mail
 	Flow                      Flow
-	Private                   *postgres.Server // supervised; nil where the databases are of others
+	Console                   console.Listening // its Address is "" for none
+	Private                   *postgres.Server  // supervised; nil where the databases are of others
 	Logger                    *slog.Logger
 
 	observing   observing
@@ -59,7 +61,15 @@ func (d *Daemon) Validate() error {
 			return err
 		}
 	}
-	return errors.Join(d.External.validate(len(d.DSNs)), d.Network.validate(), d.Mail.validate(), d.Flow.validate())
+	return errors.Join(
+		d.External.validate(len(d.DSNs)), d.Network.validate(), d.Mail.validate(), d.Flow.validate(), d.validateConsole())
+}
+
+func (d *Daemon) validateConsole() error {
+	if d.Console.Address == "" {
+		return nil
+	}
+	return d.Console.Validate()
 }
 
 // Run runs the daemon until ctx ends.
@@ -103,6 +113,9 @@ func (d *Daemon) parts() []daemon.Part {
 			flow.config.Logger = d.Logger
 			parts = append(parts, flow)
 		}
+	}
+	if d.Console.Address != "" {
+		parts = append(parts, &consolePart{daemon: d})
 	}
 	return parts
 }

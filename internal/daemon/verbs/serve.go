@@ -106,6 +106,7 @@ func serveCommand(a *verb.App, of alone) *cobra.Command {
 	s.addNetworkFlags(cmd)
 	s.addMailFlags(cmd, of.prefix(mailAlone))
 	s.addFlowFlags(cmd, of.prefix(flowAlone))
+	s.addConsoleFlags(cmd)
 	return cmd
 }
 

@@ -47,6 +47,17 @@ func (s *serving) addNetworkFlags(cmd *cobra.Command) {
 	flags.StringVar(&n.Authorities, "authorities", "", "file with certificates of authorities that may vouch for other brokers")
 }
 
+func (s *serving) addConsoleFlags(cmd *cobra.Command) {
+	flags, c := cmd.Flags(), &s.Console
+	c.Prefix = "console-"
+	flags.StringVar(&c.Address, "console", "",
+		"address to serve pages on, such as 127.0.0.1:7440, where people log in with roles of the databases (default: none)")
+	flags.StringVar(&c.CertFile, "console-cert", "", "file of a certificate for the console, in PEM, with --console-key")
+	flags.StringVar(&c.KeyFile, "console-key", "", "file of its key, in PEM")
+	flags.BoolVar(&c.IsBehindProxy, "console-behind-proxy", false, "a proxy in front of the console speaks TLS with browsers")
+	flags.BoolVar(&c.ReadOnly, "console-read-only", false, "the console shows everything and changes nothing")
+}
+
 // addMailFlags adds what mail transport may be asked for. In parley serve their names begin with a prefix.
 func (s *serving) addMailFlags(cmd *cobra.Command, prefix string) {
 	flags, m := cmd.Flags(), &s.Mail

@@ -53,6 +53,8 @@ from (values
   (8426, 'message not set aside', 'message %1$s of queue "%2$s" is not set aside', null,
     'Those that are: select message_id from parley.set_aside_messages where queue_name = %2$L;'),
   (8402, 'level', 'there is no level "%1$s"', null, 'Use ERROR, WARNING or INFO.'),
+  (8402, 'operator action', 'an action of an operator has %1$s', null,
+    'Give an operation of 1 to 200 characters, up to 10,000 objects, and a detail of up to 8,192 bytes.'),
   (8402, 'traced event', 'there is no event "%1$s" to trace', null, 'Use %2$s; or null for all.'),
   (8402, 'seconds of a trace', 'a trace cannot run for %1$s seconds', null, 'Give 1 to 604800, a week.'),
   (8402, 'events of a trace', 'a trace cannot have %1$s events', null, 'Give at least 1.'),

@@ -66,22 +66,10 @@ func Compare(before *Reading, now Reading) Snapshot {
 	for _, queue := range now.Queues {
 		shown := Queue{QueueActivity: queue}
 		if then, ok := earlier[queue.QueueID]; ok && seconds > 0 {
-			in, out := rates(then, queue, seconds)
+			in, out := queue.Rates(then, seconds)
 			shown.InPerSecond, shown.OutPerSecond = &in, &out
 		}
 		snapshot.Queues = append(snapshot.Queues, shown)
 	}
 	return snapshot
-}
-
-// rates derives what came and went. Rows that were put on the queue count as many messages as the rows that wait, or
-// waited, have on average; what came and does not wait any more has gone.
-func rates(then, now operate.QueueActivity, seconds float64) (in, out float64) {
-	perRow := now.MessagesPerRow
-	if now.WaitingMessages == 0 && then.WaitingMessages > 0 {
-		perRow = then.MessagesPerRow
-	}
-	came := max(0, float64(now.EnqueuedRows-then.EnqueuedRows)*perRow)
-	more := float64(now.WaitingMessages + now.HeldMessages - then.WaitingMessages - then.HeldMessages)
-	return came / seconds, max(0, came-more) / seconds
 }
