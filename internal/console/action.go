@@ -23,7 +23,7 @@ type action struct {
 	IsGrave bool
 	// run does it to the row of a key; the fields of the form may have more arguments.
 	run run
-	// inputs are what it asks for.
+	// Inputs are the arguments that the question asks for.
 	Inputs []input
 }
 

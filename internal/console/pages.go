@@ -43,6 +43,7 @@ var sections = []section{
 	{Label: "Queues", Path: "/queues"},
 	{Label: "Conversations", Path: "/conversations"},
 	{Label: "Failed work", Path: "/failed"},
+	{Label: "Schedules", Path: "/schedules"},
 	{Label: "Delayed", Path: "/delayed"},
 	{Label: "Between servers", Path: "/servers"},
 	{Label: "Mail", Path: "/mail"},

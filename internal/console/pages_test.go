@@ -11,7 +11,7 @@ import (
 
 var everyPage = []string{
 	"/", "/queues", "/queues/orders", "/queues/jobs", "/queues/orders/figures", "/conversations", "/conversations?state=CONVERSING",
-	"/failed", "/failed/messages", "/failed/failing", "/failed/failing-messages", "/delayed", "/delayed/sends", "/servers",
+	"/failed", "/failed/messages", "/failed/failing", "/failed/failing-messages", "/delayed", "/delayed/sends", "/schedules", "/schedules/runs", "/servers",
 	"/servers/queue", "/servers/connections", "/servers/routes", "/servers/peers", "/mail", "/mail/messages", "/mail/tracking?to=a",
 	"/mail/pressure", "/daemon", "/daemon/readers", "/daemon/sessions", "/daemon/mail", "/diagnosis", "/actions",
 }
@@ -21,13 +21,13 @@ func TestEachPageIsAnsweredToOneWhoIsLoggedInAndToNobodyElse(t *testing.T) {
 	pool := parleytest.Database(t)
 	handle := shop(t, pool)
 	v := enter(t, pool, "", false)
-	stranger := newVisitor(t, v.base)
+	outsider := newVisitor(t, v.base)
 	for _, path := range append(everyPage, "/conversations/"+handle) {
 		if status, body := v.get(path); status != http.StatusOK {
 			t.Errorf("%s was answered with %d: %s", path, status, body)
 		}
-		if status, body := stranger.get(path); status != http.StatusSeeOther || strings.Contains(body, "<table") {
-			t.Errorf("a stranger got %d on %s: %s", status, path, body)
+		if status, body := outsider.get(path); status != http.StatusSeeOther || strings.Contains(body, "<table") {
+			t.Errorf("an outsider got %d on %s: %s", status, path, body)
 		}
 	}
 	if status, _ := v.get("/nothing"); status != http.StatusNotFound {

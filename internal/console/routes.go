@@ -11,6 +11,7 @@ import (
 var listings = [][]listing{
 	{conversations},
 	{poisoned, setAsideMessages, failing, failingMessages},
+	{schedules, scheduleRuns},
 	{delayedMessages, delayedSends},
 	{destinations, transmissions, connections, routes, peers},
 	{mailQueues, mailMessages, mailTracking, mailPressure},

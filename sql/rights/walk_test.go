@@ -286,8 +286,9 @@ func requireCode(t *testing.T, err error, code string) {
 
 // asksWithoutRefusing are the functions that need the caller and refuse nobody, with the reason.
 var asksWithoutRefusing = map[string]string{
-	"parley.begin_and_send": "begin_dialog refuses, which is given the caller as it is",
-	"parley.send_and_end":   "the same",
+	"parley.begin_and_send":         "begin_dialog refuses, which is given the caller as it is",
+	"parley.send_and_end":           "the same",
+	"parley.record_operator_action": "a record of the caller's own, which says what a program reports of itself",
 	// As long as there is no conversation to give; TestRightsOfGetConversation has one.
 	"parley.get_conversation": "the same", "parley.warm_conversations": "the same", "parley.receive_reply": "receive refuses",
 }

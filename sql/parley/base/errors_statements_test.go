@@ -132,6 +132,7 @@ var readingRefusals = []refusal{
 var diagnosisRefusals = []refusal{
 	{number: 8402, because: "unknown event to trace", statement: `select parley.start_trace(array['Broker:Nothing'])`},
 	{number: 8402, because: "trace for no time", statement: `select parley.start_trace(seconds => 0)`},
+	{number: 8402, because: "action without a name", statement: `select parley.record_operator_action('', '{}')`},
 	{number: 8402, because: "trace of no events", statement: `select parley.start_trace(max_events => 0)`},
 	{number: 8426, because: "receive from a closed conversation", statement: `select parley.receive('Answering', conversation_handle => public.h('far closed'))`},
 	{number: 8426, because: "retry what is not set aside", statement: `select parley.retry_poison(public.h('talking'))`},

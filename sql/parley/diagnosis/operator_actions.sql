@@ -35,14 +35,14 @@ declare
 begin
   if operation is null or length(operation) not between 1 and 200 then
     found := parley._p_raise(8402, 'operator action', coalesce(length(operation), 0) || ' characters');
-  elsif objects is null or cardinality(objects) > 10000 then
-    found := parley._p_raise(8402, 'operator action', coalesce(cardinality(objects)::text, 'no list of') || ' objects');
+  elsif cardinality(objects) > 10000 then
+    found := parley._p_raise(8402, 'operator action', cardinality(objects) || ' objects');
   elsif pg_column_size(detail) > 8192 then
     found := parley._p_raise(8402, 'operator action', pg_column_size(detail) || ' bytes of detail');
   end if;
   insert into parley._p_operator_action (role_name, operation, object_count, objects, detail)
   values (
-    v_role, record_operator_action.operation, cardinality(record_operator_action.objects),
+    v_role, record_operator_action.operation, coalesce(cardinality(record_operator_action.objects), 0),
     array(
       select left(o.name, 200)
       from unnest(record_operator_action.objects) with ordinality as o (name, number)
@@ -73,7 +73,7 @@ comment on function parley.record_operator_action(text, text[], jsonb, parley.ca
 'Records that the caller changes something, for parley.operator_actions. Call it in the transaction of the change. Gives
 the number of the record.
 Arguments: operation, up to 200 characters; objects, what it is done to, up to 10,000 names, of which the first 100 are
-kept, 200 characters of each; detail, up to 8,192 bytes.
+kept, 200 characters of each, or null; detail, up to 8,192 bytes.
 Errors: 8402 one of these is too long.';
 
 create view parley.operator_actions with (security_barrier) as
