@@ -85,7 +85,8 @@ func (c *Console) actOn(l listing) handler {
 			for _, key := range keys {
 				if err := oneOf(ctx, tx, chosen, key, request.PostForm); err != nil {
 					_, shown := describe(err)
-					done.Failed = append(done.Failed, failedRow{Name: strings.Join(key, " "), Reason: strings.TrimSpace(shown.Text + " " + shown.Hint)})
+					reason := strings.TrimSpace(shown.Text + " " + shown.Hint)
+					done.Failed = append(done.Failed, failedRow{Name: strings.Join(key, " "), Reason: reason})
 					continue
 				}
 				done.Done++

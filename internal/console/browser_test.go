@@ -33,13 +33,13 @@ func browse(t *testing.T) context.Context {
 	t.Cleanup(cancelAllocated)
 	ctx, cancel := chromedp.NewContext(allocated, chromedp.WithErrorf(func(string, ...any) {}))
 	t.Cleanup(cancel)
-	run(t, ctx, "start the browser", chromedp.Navigate("about:blank")) // a time limit of the first step would end the browser
+	run(ctx, t, "start the browser", chromedp.Navigate("about:blank")) // a time limit of the first step would end the browser
 	ctx, cancelLimit := context.WithTimeout(ctx, 5*time.Minute)
 	t.Cleanup(cancelLimit)
 	return ctx
 }
 
-func run(t *testing.T, ctx context.Context, what string, actions ...chromedp.Action[chromedp.Void]) {
+func run(ctx context.Context, t *testing.T, what string, actions ...chromedp.Action[chromedp.Void]) {
 	t.Helper()
 	if err := chromedp.Do(ctx, actions...); err != nil {
 		t.Fatalf("%s: %v", what, err)
@@ -47,7 +47,7 @@ func run(t *testing.T, ctx context.Context, what string, actions ...chromedp.Act
 }
 
 // evaluate gives the value of an expression in the page.
-func evaluate[T any](t *testing.T, ctx context.Context, expression string) T {
+func evaluate[T any](ctx context.Context, t *testing.T, expression string) T {
 	t.Helper()
 	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 	if err != nil {
@@ -57,9 +57,9 @@ func evaluate[T any](t *testing.T, ctx context.Context, expression string) T {
 }
 
 // dress sets the width of the window and the colours that its user prefers, light or dark.
-func dress(t *testing.T, ctx context.Context, width int64, colours string) {
+func dress(ctx context.Context, t *testing.T, width int64, colours string) {
 	t.Helper()
-	run(t, ctx, "dress the window", chromedp.EmulateViewport(width, 900),
+	run(ctx, t, "dress the window", chromedp.EmulateViewport(width, 900),
 		chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 			_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 				Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: colours}},
@@ -117,19 +117,19 @@ func TestPagesFitAPhoneAndADesktopInLightAndDarkAndAreAccessible(t *testing.T) {
 	base := serve(t, console.Config{Targets: []console.Target{target(t, pool, "")}, Key: "opensesame"})
 	script := axe(t)
 	ctx := browse(t)
-	run(t, ctx, "open the console", chromedp.Navigate(base+"/login?key=opensesame"), chromedp.WaitVisible("nav"))
+	run(ctx, t, "open the console", chromedp.Navigate(base+"/login?key=opensesame"), chromedp.WaitVisible("nav"))
 	paths := []string{"/", "/queues", "/queues/orders", "/queues/jobs", "/conversations/" + handle, "/delayed", "/diagnosis", "/mail"}
 	for _, width := range []int64{375, 1280} {
 		for _, colours := range []string{"light", "dark"} {
-			dress(t, ctx, width, colours)
+			dress(ctx, t, width, colours)
 			for _, path := range paths {
-				run(t, ctx, path, chromedp.Navigate(base+path), chromedp.WaitReady("#content"))
-				if wide := evaluate[string](t, ctx, wideElements); wide != "" {
+				run(ctx, t, path, chromedp.Navigate(base+path), chromedp.WaitReady("#content"))
+				if wide := evaluate[string](ctx, t, wideElements); wide != "" {
 					t.Errorf("%s at %d pixels: %s is wider than the window", path, width, wide)
 				}
 				if width == 375 && colours == "light" || path == "/" || path == "/queues/orders" {
-					evaluate[int](t, ctx, script+";0")
-					if violations := evaluate[string](t, ctx, axeViolations); violations != "[]" {
+					evaluate[int](ctx, t, script+";0")
+					if violations := evaluate[string](ctx, t, axeViolations); violations != "[]" {
 						t.Errorf("%s at %d pixels, %s: %s", path, width, colours, violations)
 					}
 				}
@@ -144,30 +144,30 @@ func TestPageRefreshesItselfUntilItIsStoppedAndKeepsWhatItsUserDoes(t *testing.T
 	shop(t, pool)
 	base := serve(t, console.Config{Targets: []console.Target{target(t, pool, "")}, Key: "opensesame"})
 	ctx := browse(t)
-	run(t, ctx, "open the queue", chromedp.Navigate(base+"/login?key=opensesame"), chromedp.Navigate(base+"/queues/jobs"),
+	run(ctx, t, "open the queue", chromedp.Navigate(base+"/login?key=opensesame"), chromedp.Navigate(base+"/queues/jobs"),
 		chromedp.WaitVisible("#chart .uplot"))
-	messages := func() int { return evaluate[int](t, ctx, `document.querySelectorAll(".messages li").length`) }
+	messages := func() int { return evaluate[int](ctx, t, `document.querySelectorAll(".messages li").length`) }
 	exec(t, pool, "select parley.put('jobs', 'second'::text)")
 	parleytest.Until(t, "the page shows the second message", func() bool { return messages() == 2 })
 	// An open message is read: the page does not change under it.
-	run(t, ctx, "open a message", chromedp.Click(".messages summary"))
+	run(ctx, t, "open a message", chromedp.Click(".messages summary"))
 	exec(t, pool, "select parley.put('jobs', 'third'::text)")
-	run(t, ctx, "wait", chromedp.Sleep(5*time.Second))
+	run(ctx, t, "wait", chromedp.Sleep(5*time.Second))
 	if n := messages(); n != 2 {
 		t.Errorf("the page changed to %d messages while one was read", n)
 	}
-	run(t, ctx, "close the message", chromedp.Click(".messages summary"))
+	run(ctx, t, "close the message", chromedp.Click(".messages summary"))
 	parleytest.Until(t, "the page shows the third message", func() bool { return messages() == 3 })
 	// By keyboard alone: the button that stops it, and then the link of a queue.
-	run(t, ctx, "stop it", chromedp.Focus("#live"), chromedp.KeyEvent(kb.Enter))
+	run(ctx, t, "stop it", chromedp.Focus("#live"), chromedp.KeyEvent(kb.Enter))
 	exec(t, pool, "select parley.put('jobs', 'fourth'::text)")
-	run(t, ctx, "wait", chromedp.Sleep(5*time.Second))
+	run(ctx, t, "wait", chromedp.Sleep(5*time.Second))
 	if n := messages(); n != 3 {
 		t.Errorf("a page that was stopped changed to %d messages", n)
 	}
-	run(t, ctx, "go to the queues by keyboard", chromedp.Focus(`nav a[href="/queues"]`), chromedp.KeyEvent(kb.Enter),
+	run(ctx, t, "go to the queues by keyboard", chromedp.Focus(`nav a[href="/queues"]`), chromedp.KeyEvent(kb.Enter),
 		chromedp.WaitVisible(`table a[href="/queues/jobs"]`))
-	for _, one := range evaluate[[]string](t, ctx, `performance.getEntriesByType("resource").map(e => e.name)`) {
+	for _, one := range evaluate[[]string](ctx, t, `performance.getEntriesByType("resource").map(e => e.name)`) {
 		if !strings.HasPrefix(one, base) {
 			t.Errorf("the page loaded %s from elsewhere", one)
 		}

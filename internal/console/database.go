@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -37,12 +38,10 @@ func connect(ctx context.Context, target Target, prepare func(*pgx.ConnConfig)) 
 	config.ConnConfig = target.Config.Copy()
 	prepare(config.ConnConfig)
 	// The console's own settings, whatever the role or the database have as their defaults.
-	for name, value := range map[string]string{
+	maps.Copy(config.ConnConfig.RuntimeParams, map[string]string{
 		"TimeZone": "UTC", "DateStyle": "ISO", "IntervalStyle": "postgres", "bytea_output": "hex",
 		"idle_in_transaction_session_timeout": "30s",
-	} {
-		config.ConnConfig.RuntimeParams[name] = value
-	}
+	})
 	pgdb.SetName(config.ConnConfig, applicationName)
 	// Behind a pooler no statement that was prepared is there for the next transaction.
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -69,7 +70,7 @@ func diagnose(ctx context.Context, tx pgx.Tx) (findings []operate.Finding, mayNo
 		if err != nil {
 			return err
 		}
-		findings = append(configuration, runtime...)
+		findings = slices.Concat(configuration, runtime)
 		return nil
 	})
 	if err != nil && ctx.Err() == nil {

@@ -28,12 +28,10 @@ type failure struct {
 // describe gives the status of an error and how the page shows it. Errors of the database are shown as they are: the user could read
 // them with psql as well.
 func describe(err error) (status int, shown failure) {
-	var own refused
-	if errors.As(err, &own) {
+	if own, ok := errors.AsType[refused](err); ok {
 		return own.status, failure{Title: http.StatusText(own.status), Text: own.text}
 	}
-	var server *pgconn.PgError
-	if errors.As(err, &server) {
+	if server, ok := errors.AsType[*pgconn.PgError](err); ok {
 		shown = failure{Title: "PostgreSQL refuses this", Text: server.Message, Detail: server.Detail, Hint: server.Hint}
 		switch server.Code {
 		case "42501":

@@ -198,29 +198,30 @@ func (c column) cell(value *string) cell {
 		return made
 	}
 	made.Text = *value
-	switch c.kind {
-	case number:
-		if n, err := strconv.ParseInt(*value, 10, 64); err == nil {
-			made.Text = formatCount(n)
-		}
-	case size:
-		if n, err := strconv.ParseInt(*value, 10, 64); err == nil {
-			made.Text = formatSize(n)
-		}
-	case span:
-		if s, err := strconv.ParseFloat(*value, 64); err == nil {
-			made.Text = formatSeconds(&s)
-		}
-	case moment:
-		made.Text = strings.TrimSuffix(*value, "+00")
-		if at := strings.IndexByte(made.Text, '.'); at > 0 {
-			made.Text = made.Text[:at]
-		}
-	}
+	made.Text = c.kind.format(*value)
 	if c.link != "" {
 		made.Link = fmt.Sprintf(c.link, url.PathEscape(*value))
 	}
 	return made
+}
+
+// format writes a value, as the database gives it in text, for people. A value that is not of its kind stays as it is.
+func (k kind) format(value string) string {
+	if k == moment {
+		at, _, _ := strings.Cut(strings.TrimSuffix(value, "+00"), ".")
+		return at
+	}
+	if k == span {
+		if seconds, err := strconv.ParseFloat(value, 64); err == nil {
+			return formatSeconds(&seconds)
+		}
+	}
+	if whole, err := strconv.ParseInt(value, 10, 64); err == nil && k == number {
+		return formatCount(whole)
+	} else if err == nil && k == size {
+		return formatSize(whole)
+	}
+	return value
 }
 
 // keys gives the keys of the rows that an action is to work on: those that are chosen, or all that the filters keep.

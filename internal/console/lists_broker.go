@@ -5,9 +5,6 @@ import "github.com/parley-broker/parley/operate"
 // errorDescription asks for the text that the far side of a conversation receives when an operator ends it with an error.
 var errorDescription = input{Name: "description", Label: "Description of the error", Value: "Ended by an operator", Kind: "text"}
 
-// queueName is a queue of a catalog view, as statements take it.
-const queueName = "case x.schema_name when 'dbo' then x.name else x.schema_name || '.' || x.name end"
-
 var conversations = listing{
 	path: "/conversations", title: "Conversations",
 	about: "The sides of conversations that this database has, those that changed last first.",

@@ -78,6 +78,9 @@ func (a *attempts) succeed(address string) {
 	delete(a.failed, address)
 }
 
+// keyUsed answers an address whose key serves no more.
+const keyUsed = "This address has been used, or is of a console that has ended. Log in as a role."
+
 // loginForm is the content of the page of the login.
 type loginForm struct {
 	Targets []Target
@@ -104,7 +107,7 @@ func (c *Console) showLogin(w http.ResponseWriter, request *http.Request) {
 func (c *Console) enterByKey(w http.ResponseWriter, request *http.Request, key string) {
 	if !c.takeKey(key) {
 		c.attempts.fail(addressOf(request))
-		form := loginForm{Targets: c.config.Targets, Problem: "This address has been used, or is of a console that has ended. Log in as a role."}
+		form := loginForm{Targets: c.config.Targets, Problem: keyUsed}
 		c.pages.render(w, http.StatusForbidden, "login", c.frame(nil, request, "Log in"), form)
 		return
 	}
@@ -216,7 +219,7 @@ func (c *Console) logout(w http.ResponseWriter, request *http.Request) {
 }
 
 func (c *Console) cookie(secret string, maxAge int) *http.Cookie {
-	return &http.Cookie{
+	return &http.Cookie{ //nolint:gosec // Secure is off where the console is reached without TLS, which is from this machine alone
 		Name: cookieName, Value: secret, Path: "/", MaxAge: maxAge, HttpOnly: true, Secure: c.config.Secure,
 		SameSite: http.SameSiteStrictMode,
 	}

@@ -21,10 +21,14 @@ const (
 	sessionsMost       = 100
 	connectionsMost    = 2
 	sweepInterval      = time.Minute
-	cookieName         = "parley_console"
-	tokenHeader        = "X-CSRF-Token"
-	tokenField         = "csrf_token"
 	idleConnectionMost = time.Minute
+)
+
+// The names of the cookie, and of the token in forms and headers.
+const (
+	cookieName  = "parley_console"
+	tokenHeader = "X-CSRF-Token" //nolint:gosec // the name of a header
+	tokenField  = "csrf_token"
 )
 
 // errTooManySessions refuses a login when the console is full.

@@ -29,7 +29,7 @@ func TestSessionEndsWhenItIsIdleOrOldAndAPageThatRefreshesItselfKeepsNoneAlive(t
 		if err != nil {
 			t.Fatal(err)
 		}
-		request := httptest.NewRequest(http.MethodGet, "/", nil)
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 		request.AddCookie(&http.Cookie{Name: cookieName, Value: one.secret})
 		return request
 	}
