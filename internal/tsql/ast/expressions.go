@@ -42,7 +42,7 @@ type ColumnReference struct {
 	Name Name
 }
 
-// PseudoColumn is $ACTION, $IDENTITY, $ROWGUID or a column of a graph, perhaps with a qualifier.
+// PseudoColumn is $ACTION, $IDENTITY, $ROWGUID, IDENTITYCOL, ROWGUIDCOL or a column of a graph, perhaps with a qualifier.
 // Page: queries/select-clause-transact-sql.
 type PseudoColumn struct {
 	ExpressionAt

@@ -96,12 +96,13 @@ type SchemaColumn struct {
 	AsJSON bool
 }
 
-// RowsetTable is OPENROWSET, OPENQUERY or OPENDATASOURCE. Page: functions/openrowset-transact-sql.
+// RowsetTable is OPENROWSET, OPENQUERY, OPENDATASOURCE or CHANGETABLE. Page: functions/openrowset-transact-sql.
 type RowsetTable struct {
 	SourceAt
 	Function string   // in upper case
 	Words    []string // the tokens in its parentheses, as they are written
 	Name     Name     // what follows OPENDATASOURCE(...)
+	Schema   []string // the tokens of WITH (...), as they are written
 	Alias    Alias
 }
 

@@ -38,6 +38,10 @@ func (v *visitor) pseudoColumn(n *ast.PseudoColumn) {
 	switch n.Name {
 	case "$ACTION", "$IDENTITY", "$ROWGUID":
 		v.use(n, n.Name)
+	case "IDENTITYCOL":
+		v.use(n, "$IDENTITY")
+	case "ROWGUIDCOL":
+		v.use(n, "$ROWGUID")
 	default:
 		v.use(n, "pseudo column of a graph")
 	}
@@ -125,7 +129,7 @@ func (v *visitor) function(n *ast.Call) {
 	name := strings.ToUpper(n.Name.Object())
 	v.when(n.WithinGroup != nil, n, "WITHIN GROUP")
 	switch {
-	case n.Name.Parts[0] == "$PARTITION":
+	case slices.Contains(n.Name.Parts, "$PARTITION"):
 		v.use(n, "function $PARTITION")
 	case ownTables[name] && len(n.Name.Parts) == 1:
 		v.use(n, name)

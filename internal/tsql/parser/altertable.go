@@ -109,7 +109,7 @@ func (p *parser) alterTableSetting(node *ast.AlterTable) {
 			if p.is("ALL") {
 				node.Source = p.keyword()
 			} else {
-				node.Source = p.constant()
+				node.Source = p.expression()
 			}
 		}
 		p.withOptions(node)
@@ -142,7 +142,7 @@ func (p *parser) alterIndex(start int) ast.Statement {
 		if p.is("ALL") {
 			node.Partition = p.keyword()
 		} else {
-			node.Partition = p.constant()
+			node.Partition = p.expression()
 		}
 	}
 	switch {

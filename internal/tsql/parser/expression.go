@@ -1,6 +1,8 @@
 package parser
 
 import (
+	"slices"
+
 	"github.com/parley-broker/parley/internal/tsql/ast"
 	"github.com/parley-broker/parley/internal/tsql/token"
 )
@@ -227,6 +229,9 @@ func (p *parser) primary() ast.Expression {
 				return node
 			}
 		}
+		if t.Upper == "IDENTITYCOL" || t.Upper == "ROWGUIDCOL" {
+			return p.pseudo(start, ast.Name{})
+		}
 		if niladic[t.Upper] {
 			p.at++
 			node := &ast.Niladic{Name: t.Upper}
@@ -248,14 +253,14 @@ var niladic = map[string]bool{
 
 // reservedFunctions are keywords that are functions before a parenthesis.
 var reservedFunctions = map[string]bool{
-	"COALESCE": true, "NULLIF": true, "LEFT": true, "RIGHT": true, "IDENTITYCOL": true,
+	"COALESCE": true, "NULLIF": true, "LEFT": true, "RIGHT": true,
 }
 
 func (p *parser) pseudo(start int, qualifier ast.Name) ast.Expression {
 	t := p.take()
 	if t.Upper == "$PARTITION" && p.accept(".") {
 		name := p.name("a partition function")
-		name.Parts = append([]string{t.Upper}, name.Parts...)
+		name.Parts = slices.Concat(qualifier.Parts, []string{t.Upper}, name.Parts)
 		return p.call(start, name)
 	}
 	node := &ast.PseudoColumn{Qualifier: qualifier, Name: t.Upper}

@@ -41,7 +41,7 @@ func (p *parser) foreign(start int) ast.Statement {
 	node := &ast.Foreign{Construct: p.construct()}
 	actions := p.isOne("ALTER", "CREATE")
 	node.Tokens = append(node.Tokens, p.raw())
-	if p.is("INSERT") && node.Construct == "BULK INSERT" {
+	if node.Construct == "BULK INSERT" && p.is("INSERT") || node.Construct == "INSERT BULK" && p.is("BULK") {
 		node.Tokens = append(node.Tokens, p.raw())
 	}
 	for !p.endsForeign() || actions && p.isAction(start) {
@@ -61,7 +61,10 @@ func (p *parser) foreign(start int) ast.Statement {
 
 // isAction says that a word which begins statements goes on with ALTER of an object: SET (, DROP FILE, GRANT CREATE ANY.
 func (p *parser) isAction(start int) bool {
+	next := p.ahead(1)
 	switch {
+	case p.isOne("SET", "DROP", "ADD", "ALTER") && (next.Is("(") || next.Is("EVENT") || next.Is("TARGET") || next.Is("FILE")):
+		return true
 	case p.isOne("SET", "DROP", "ADD", "ALTER", "RECONFIGURE", "REVOKE", "DENY", "GRANT"):
 		return p.ahead(-1).Line == p.current().Line && p.ahead(-1).Kind != token.EOF && p.at-start < 8
 	case p.isOne("DATABASE", "FOR"):
@@ -87,6 +90,10 @@ func (p *parser) construct() string {
 	switch first {
 	case "BULK":
 		return "BULK INSERT"
+	case "INSERT":
+		return "INSERT BULK"
+	case "ADD":
+		return "ADD SENSITIVITY CLASSIFICATION"
 	case "BACKUP", "RESTORE":
 		if p.ahead(1).Kind == token.Word {
 			return first + " " + p.ahead(1).Upper

@@ -66,7 +66,11 @@ func (p *parser) namesPart() bool { return p.ahead(1).Is(".") }
 func (p *parser) unitInside(option *ast.Option) {
 	var words []string
 	for p.current().Kind == token.Word && !p.ahead(1).Is("=") || p.current().Kind == token.Bracketed || p.is("%") {
-		words = append(words, p.raw())
+		word := p.raw()
+		if p.ahead(-1).Kind == token.Word {
+			word = p.ahead(-1).Upper
+		}
+		words = append(words, word)
 	}
 	option.Unit = strings.Join(words, " ")
 }

@@ -69,7 +69,7 @@ func source(s ast.TableSource) string {
 		if !n.Name.IsEmpty() {
 			result += "." + parts(n.Name)
 		}
-		return result + sourceAlias(n.Alias)
+		return result + when(len(n.Schema) > 0, "WITH ", strings.Join(n.Schema, " ")) + sourceAlias(n.Alias)
 	case *ast.Join:
 		kind := n.Kind + word(n.Hint) + " JOIN "
 		if strings.HasSuffix(n.Kind, "APPLY") {

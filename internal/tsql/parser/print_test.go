@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/parley-broker/parley/internal/tsql/ast"
@@ -169,8 +170,11 @@ func tried(try bool) string {
 
 func call(n *ast.Call) string {
 	function := parts(n.Name)
-	if n.Name.Parts[0] == "$PARTITION" {
-		function = "$PARTITION." + parts(ast.Name{Parts: n.Name.Parts[1:]})
+	if at := slices.Index(n.Name.Parts, "$PARTITION"); at >= 0 && at < len(n.Name.Parts)-1 {
+		function = "$PARTITION." + parts(ast.Name{Parts: n.Name.Parts[at+1:]})
+		if at > 0 {
+			function = parts(ast.Name{Parts: n.Name.Parts[:at]}) + "." + function
+		}
 	}
 	result := function + parens(word(n.Quantifier)+" "+expressions(n.Arguments))
 	result += when(n.WithinGroup != nil, "WITHIN GROUP (", orderBy(n.WithinGroup), ")")

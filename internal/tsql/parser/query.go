@@ -134,11 +134,14 @@ func (p *parser) top() *ast.Top {
 	start := p.at
 	p.expect("TOP")
 	top := &ast.Top{}
-	if p.accept("(") {
+	switch {
+	case p.opensQuery(): // the parentheses are those of the query
+		top.Count = p.parenthesis()
+	case p.accept("("):
 		top.Parens = true
 		top.Count = p.expression()
 		p.expect(")")
-	} else {
+	default:
 		if p.current().Kind != token.Integer && p.current().Kind != token.Decimal && p.current().Kind != token.Float && !p.isVariable() {
 			p.fail("a number", "(")
 		}

@@ -109,7 +109,7 @@ func (p *parser) plainSource(start int) ast.TableSource {
 		return p.parenthesizedSource(start)
 	case p.isVariable():
 		return p.variableSource(start)
-	case p.isOne("OPENROWSET", "OPENQUERY", "OPENDATASOURCE"):
+	case p.isOne("OPENROWSET", "OPENQUERY", "OPENDATASOURCE"), p.is("CHANGETABLE", "("):
 		return p.rowset(start)
 	case p.isOne("OPENXML", "CONTAINSTABLE", "FREETEXTTABLE", "SEMANTICKEYPHRASETABLE", "SEMANTICSIMILARITYTABLE",
 		"SEMANTICSIMILARITYDETAILSTABLE"):
@@ -129,6 +129,9 @@ func (p *parser) plainSource(start int) ast.TableSource {
 // opensHints says that the parentheses hold hints of a table, as old batches write them without WITH.
 func (p *parser) opensHints() bool {
 	t := p.ahead(1)
+	if t.Is("INDEX") || t.Is("FORCESEEK") {
+		return true
+	}
 	return t.Kind == token.Word && tableHints[t.Upper] && (p.ahead(2).Is(")") || p.ahead(2).Is(","))
 }
 
@@ -265,7 +268,7 @@ func (p *parser) schema(node *ast.FunctionTable) {
 	p.expect(")")
 }
 
-// rowset takes OPENROWSET, OPENQUERY and OPENDATASOURCE with the tokens in their parentheses as they are.
+// rowset takes OPENROWSET, OPENQUERY, OPENDATASOURCE and CHANGETABLE with the tokens in their parentheses as they are.
 func (p *parser) rowset(start int) ast.TableSource {
 	node := &ast.RowsetTable{Function: p.take().Upper}
 	if !p.is("(") {
@@ -281,7 +284,14 @@ func (p *parser) rowset(start int) ast.TableSource {
 		node.Name = p.name("a table")
 	}
 	if p.accept("WITH") {
-		p.fail("an alias")
+		if !p.is("(") {
+			p.fail("(")
+		}
+		for end := p.closing(p.at); p.at < end; {
+			node.Schema = append(node.Schema, p.raw())
+		}
+		p.expect(")")
+		node.Schema = append(node.Schema, ")")
 	}
 	node.Alias = p.alias()
 	node.Place = p.since(start)

@@ -117,6 +117,9 @@ func (p *parser) dataReader(first string) func(start int) ast.Statement {
 	case "SELECT":
 		return func(start int) ast.Statement { return p.selectStatement(nil, start) }
 	case "INSERT":
+		if p.ahead(1).Is("BULK") {
+			return p.foreign
+		}
 		return func(start int) ast.Statement { return p.insert(nil, start) }
 	case "UPDATE":
 		return p.updateOrStatistics
@@ -211,6 +214,9 @@ func (p *parser) definitionReader(first string) func(start int) ast.Statement {
 	case "GRANT", "DENY", "REVOKE":
 		return p.permission
 	case "ADD":
+		if p.ahead(1).Is("SENSITIVITY") {
+			return p.foreign
+		}
 		return p.signature
 	case "BACKUP", "RESTORE":
 		return p.backup

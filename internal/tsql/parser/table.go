@@ -133,7 +133,8 @@ func (p *parser) columnClause() *ast.ColumnClause {
 		}
 	case p.accept("GENERATED", "ALWAYS", "AS"):
 		clause.Kind = "GENERATED"
-		clause.Name = p.expectPhrase("ROW START", "ROW END", "TRANSACTION_ID START", "TRANSACTION_ID END", "SEQUENCE_NUMBER START",
+		clause.Name = p.expectPhrase("ROW START", "ROW END", "SUSER_SID START", "SUSER_SID END",
+			"SUSER_SNAME START", "SUSER_SNAME END", "TRANSACTION_ID START", "TRANSACTION_ID END", "SEQUENCE_NUMBER START",
 			"SEQUENCE_NUMBER END")
 	case p.is("MASKED", "WITH"), p.is("ENCRYPTED", "WITH"):
 		clause.Kind = p.take().Upper

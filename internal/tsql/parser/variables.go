@@ -210,7 +210,7 @@ var valued = []string{
 
 func (p *parser) setOption(start int) ast.Statement {
 	switch {
-	case p.accept("TRANSACTION", "ISOLATION", "LEVEL"):
+	case p.accept("TRANSACTION", "ISOLATION", "LEVEL"), p.accept("TRAN", "ISOLATION", "LEVEL"):
 		node := &ast.SetIsolation{Level: p.expectPhrase("READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SNAPSHOT", "SERIALIZABLE")}
 		node.Place = p.since(start)
 		return node

@@ -78,7 +78,7 @@ var same = map[string]string{"PROC": "PROCEDURE", "TRAN": "TRANSACTION", "EXEC":
 // noise are words and signs without a meaning of their own, which the printer writes or leaves out.
 var noise = []string{
 	";", "AS", "INTO", "OUTER", "INNER", "TRANSACTION", "OUTPUT", "BY", "TARGET", ",", "CURSOR", "READ", "ONLY", "ROLLBACK", "FROM", "TO", "WITH", "(",
-	")", "SET", "=",
+	")", "SET", "=", "{", "}",
 }
 
 // tokensOf counts the tokens of a batch that have a meaning: names without their quotes, constants, words, signs.
@@ -115,7 +115,7 @@ func tokensOf(text string, options parser.Options) map[string]int {
 func lost(text, printed string, options parser.Options) (all []string) {
 	source, tree := tokensOf(text, options), tokensOf(printed, options)
 	for key, count := range source {
-		if alias := strings.ToUpper(strings.TrimPrefix(key, "'")); alias != key && tree[alias]+tree[key] >= source[alias]+count {
+		if alias := strings.ToUpper(strings.TrimPrefix(strings.TrimPrefix(key, "N"), "'")); alias != key && tree[alias]+tree[key] >= source[alias]+count {
 			continue // an alias that is written as a string
 		}
 		if tree[key] < count && !slices.Contains(noise, key) {

@@ -16,7 +16,7 @@ SELECT NEXT VALUE FOR dbo.s, NEXT VALUE FOR s OVER (ORDER BY a), IDENTITY(int, 1
 --
 SELECT JSON_OBJECT('a': 1, 'b': @x NULL ON NULL), JSON_ARRAY(1, 'x' ABSENT ON NULL), JSON_OBJECT(), JSON_ARRAY()
 --
-SELECT geography::Point(1, 2, 4326).Lat, hierarchyid::GetRoot(), geography::[Null], @g.STAsText(), $PARTITION.f(1)
+SELECT geography::Point(1, 2, 4326).Lat, hierarchyid::GetRoot(), geography::[Null], @g.STAsText(), $PARTITION.f(1), db.$PARTITION.[g h](@a)
 --
 SELECT {d '2020-01-01'}, {ts '2020-01-01 00:00:00'}, {fn NOW()}, {fn LEFT('abc', 1)}
 --
