@@ -45,6 +45,7 @@ func Format(text string, arguments ...any) string {
 type spec struct {
 	flags            string
 	width, precision string // digits, * for an argument, or nothing
+	isLong           bool   // the size l, with which system messages write %.*ls without a length
 	verb             byte
 }
 
@@ -63,6 +64,7 @@ func directive(text string) (spec, string, bool) {
 	for _, size := range []string{"I64", "l", "h"} {
 		if strings.HasPrefix(text[at:], size) {
 			at += len(size)
+			s.isLong = size == "l"
 			break
 		}
 	}
@@ -94,7 +96,7 @@ func (s spec) print(next func() any) string {
 	format.WriteString("%" + s.flags)
 	for _, part := range []struct{ mark, text string }{{"", s.width}, {".", s.precision}} {
 		switch {
-		case part.text == "*" && s.verb == 's' && part.mark == ".": // of system messages
+		case part.text == "*" && s.isLong && part.mark == ".":
 		case part.text == "*":
 			n, _ := next().(int64)
 			format.WriteString(part.mark + strconv.FormatInt(n, 10))
