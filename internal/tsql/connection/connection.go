@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -16,7 +17,8 @@ const statementMark = "tsql_statement"
 
 // A Connection is the PostgreSQL side of a session. It connects when the first statement needs it.
 type Connection struct {
-	dial     func(context.Context) (*pgx.Conn, error)
+	dial     Dial
+	database string
 	conn     *pgx.Conn
 	waiting  []string // statements that travel with the next
 	isOpen   bool     // a transaction has begun, perhaps not yet in the database
@@ -25,9 +27,36 @@ type Connection struct {
 	level    string
 }
 
+// A Dial connects to a database of the server by its name; the empty name is the one that the session begins in.
+type Dial func(ctx context.Context, database string) (*pgx.Conn, error)
+
 // New gives a connection that dials when it is needed.
-func New(dial func(context.Context) (*pgx.Conn, error)) *Connection {
-	return &Connection{dial: dial, level: "read committed"}
+func New(dial Dial) *Connection { return &Connection{dial: dial, level: "read committed"} }
+
+// serverDatabase is the database of PostgreSQL that stands for master.
+const serverDatabase = "postgres"
+
+// Use goes on in another database. A transaction cannot span two: error 226. Error 911 where there is none of this name.
+func (c *Connection) Use(ctx context.Context, database string) error {
+	if c.isOpen {
+		return fault.New(226, "USE")
+	}
+	name := strings.ToLower(database)
+	if name == "master" {
+		name = serverDatabase
+	}
+	conn, err := c.dial(ctx, name)
+	if err != nil {
+		if refused, is := errors.AsType[*pgconn.PgError](err); is && refused.Code == "3D000" {
+			return fault.New(911, database)
+		}
+		return fmt.Errorf("connecting: %w", err)
+	}
+	if c.conn != nil {
+		_ = c.conn.Close(ctx) // nothing is open in it
+	}
+	c.conn, c.database = conn, name
+	return nil
 }
 
 // ErrLost says that the database no longer answers, and that the transaction is gone with the connection.
@@ -126,7 +155,7 @@ type Statement struct {
 // Run sends what waits and a statement in one flush. An error of the statement is the *pgconn.PgError of the database.
 func (c *Connection) Run(ctx context.Context, s Statement) (pgconn.CommandTag, error) {
 	if c.conn == nil {
-		conn, err := c.dial(ctx)
+		conn, err := c.dial(ctx, c.database)
 		if err != nil {
 			return pgconn.CommandTag{}, fmt.Errorf("connecting: %w", err)
 		}
