@@ -12,6 +12,7 @@ import (
 	mailverbs "github.com/parley-broker/parley/internal/mail/verbs"
 	"github.com/parley-broker/parley/internal/measure/bench"
 	measureverbs "github.com/parley-broker/parley/internal/measure/verbs"
+	tsqlverbs "github.com/parley-broker/parley/internal/tsql/verbs"
 	"github.com/parley-broker/parley/internal/verb"
 )
 
@@ -45,6 +46,7 @@ Parley starts a private PostgreSQL of its own, shared by all commands that use t
 	root.AddCommand(brokerverbs.Commands(a)...)
 	root.AddCommand(mailverbs.New(a, daemonverbs.NewMailServe(a)))
 	root.AddCommand(flowverbs.New(a, daemonverbs.NewFlowServe(a)))
+	root.AddCommand(tsqlverbs.New(a))
 	root.AddCommand(measureverbs.NewBench(a, bench.Together(peers...)), measureverbs.NewDemo(a))
 	root.AddCommand(daemonverbs.NewServe(a), consoleverbs.NewConsole(a), newVersionCommand(a))
 	root.SetFlagErrorFunc(verb.ExplainFlag)

@@ -34,7 +34,10 @@ type privateServer struct {
 }
 
 // Connect opens one connection to the database of this command. The caller closes it.
-func (a *App) Connect(ctx context.Context) (*pgx.Conn, error) {
+func (a *App) Connect(ctx context.Context) (*pgx.Conn, error) { return a.ConnectTo(ctx, "") }
+
+// ConnectTo is Connect to another database of the same server, or to the same one where the name is empty.
+func (a *App) ConnectTo(ctx context.Context, database string) (*pgx.Conn, error) {
 	dsn, err := a.ResolveDSN(ctx)
 	if err != nil {
 		return nil, err
@@ -42,6 +45,9 @@ func (a *App) Connect(ctx context.Context) (*pgx.Conn, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		return nil, a.BadDSN(err)
+	}
+	if database != "" {
+		config.Database = database
 	}
 	// Ctrl-C ends the statement in the database too: a RECEIVE that nobody waits for any more would take messages.
 	config.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {

@@ -29,8 +29,7 @@ func (f *Frame) documentOf(v value.Value) (*xquery.Node, *fault.Error) {
 	return root, nil
 }
 
-// method compiles value, query and exist of the type xml. Names of methods have a letter case. What has no type xml here is left to
-// the scope.
+// method compiles value, query and exist of the type xml. Names of methods have a letter case. Columns are left to the scope.
 func (c *compiler) method(node *ast.MethodCall) (*Expression, *fault.Error) {
 	if _, isColumn := node.Target.(*ast.ColumnReference); isColumn || node.Method == "nodes" {
 		return c.scope.External(node)

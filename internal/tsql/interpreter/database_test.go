@@ -42,7 +42,7 @@ func (p *passed) Run(ctx context.Context, _ *expression.Frame, _ session.Sink) (
 	return tag.RowsAffected(), true, nil
 }
 
-// What a transaction keeps and loses in the database, on one server and one table: the rows are counted after each script.
+// Each script runs on one table of one server; the rows that its transaction kept are counted after it.
 func TestTransactionsKeepInTheDatabaseWhatTheirClassSays(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.EmptyDatabase(t)

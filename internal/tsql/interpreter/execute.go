@@ -156,7 +156,7 @@ func (s *Session) call(ctx context.Context, a *activation, p *program, arguments
 	}
 	before, saved, savedSettings := s.depth, s.options, s.settings
 	err = s.run(ctx, called)
-	// What SET changed inside a module ends with it.
+	// The options that a module sets end with it.
 	s.options, s.settings = saved, savedSettings
 	if err != nil {
 		return err

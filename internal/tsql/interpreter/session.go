@@ -13,7 +13,7 @@ import (
 	"github.com/parley-broker/parley/internal/tsql/value"
 )
 
-// Identity is who the session is, for functions that ask.
+// Identity has the names of the session, for functions that give them.
 type Identity struct {
 	Login    string
 	User     string

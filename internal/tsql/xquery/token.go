@@ -90,7 +90,7 @@ func (q *Query) called(t token, rest string) ([]token, string, *fault.Error) {
 	}
 	local := strings.TrimPrefix(t.text, "fn:")
 	switch {
-	case local == "data": // atomization is what value() does anyway
+	case local == "data": // value() takes the text of a node by itself
 		return nil, rest, nil
 	case t.text == "sql:variable" || t.text == "sql:column":
 		inside, after, found := strings.Cut(rest[1:], ")")
