@@ -39,16 +39,19 @@ func Text(out io.Writer, head *record.Head, numbers func(io.Writer) error) error
 	return nil
 }
 
-// Setup writes the checks, a line each.
-func Setup(out io.Writer, checks []record.Check) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+// Setup writes the checks, each with its text beside its name.
+func Setup(out io.Writer, checks []record.Check) {
+	longest := 0
 	for _, check := range checks {
-		fmt.Fprintf(table, "  %s\t%s\t%s\n", check.State, check.Name, check.Text)
+		longest = max(longest, len(check.Name))
+	}
+	for _, check := range checks {
+		begin := fmt.Sprintf("  %-7s  %-*s  ", check.State, longest, check.Name)
+		Prose(out, begin, check.Text)
 		if check.Hint != "" {
-			fmt.Fprintf(table, "\t\t%s\n", check.Hint)
+			Prose(out, strings.Repeat(" ", len(begin)), check.Hint)
 		}
 	}
-	return table.Flush()
 }
 
 func writeVerdict(out io.Writer, v *record.Verdict) {
@@ -57,13 +60,16 @@ func writeVerdict(out io.Writer, v *record.Verdict) {
 	}
 	fmt.Fprintf(out, "Verdict: %s\n", v.Grade)
 	for _, reason := range v.Reasons {
-		writeProse(out, "  - ", reason)
+		Prose(out, "  - ", reason)
 	}
 }
 
-// barLength is the length of the longest bar, in characters; mostBars is how many there may be.
+// barLength is the length of the longest bar, in characters, where the terminal has room beside its label and its value; mostBars is how
+// many there may be.
 const (
 	barLength = 36
+	leastBar  = 10
+	besideBar = 14
 	mostBars  = 24
 )
 
@@ -78,8 +84,9 @@ func writeBars(out io.Writer, figures []record.Figure) error {
 		most, width = max(most, b.Value), max(width, utf8.RuneCountInString(b.Label))
 	}
 	fmt.Fprintf(out, "\n%s\n", unit)
+	longest := float64(max(leastBar, min(barLength, proseWidth-width-besideBar)))
 	for _, b := range bars {
-		length := int(b.Value/most*barLength + 0.5)
+		length := int(b.Value/most*longest + 0.5)
 		mark := "█"
 		if b.Other {
 			mark = "░"
@@ -130,7 +137,7 @@ func writeWaits(out io.Writer, a *bottleneck.Analysis) error {
 		return err
 	}
 	for _, note := range a.Notes {
-		writeProse(out, "  ", note)
+		Prose(out, "  ", note)
 	}
 	return nil
 }
@@ -164,21 +171,21 @@ func writeNext(out io.Writer, head *record.Head) {
 		return
 	}
 	fmt.Fprintln(out)
-	writeProse(out, "", head.Analysis.Limit.Sentence)
+	Prose(out, "", head.Analysis.Limit.Sentence)
 	if head.Tried != nil {
-		writeProse(out, "Tried: ", head.Tried.Text)
+		Prose(out, "Tried: ", head.Tried.Text)
 		return
 	}
-	writeProse(out, "Try next: ", Next(head.Analysis.Limit.Change))
+	Prose(out, "Try next: ", Next(head.Analysis.Limit.Change))
 }
 
 // proseWidth is how many columns a line of prose has: those of the narrowest usual terminal.
 const proseWidth = 80
 
-// writeProse breaks a text between words; what follows the first line stands below the text behind its beginning.
-func writeProse(out io.Writer, begin, text string) {
+// Prose breaks a text between words, to 80 columns. A beginning that ends in a blank stands beside the text, any other is a part of it.
+func Prose(out io.Writer, begin, text string) {
 	indent := utf8.RuneCountInString(begin)
-	if indent > 4 {
+	if strings.HasSuffix(begin, ": ") {
 		indent = 2
 	}
 	line := begin

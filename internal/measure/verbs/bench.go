@@ -17,6 +17,7 @@ import (
 
 	"github.com/parley-broker/parley/internal/measure/bench"
 	"github.com/parley-broker/parley/internal/measure/machine"
+	"github.com/parley-broker/parley/internal/measure/present"
 	"github.com/parley-broker/parley/internal/measure/publish"
 	"github.com/parley-broker/parley/internal/measure/report"
 	"github.com/parley-broker/parley/internal/verb"
@@ -207,14 +208,17 @@ func writeReport(out io.Writer, report bench.Report) error {
 		}
 	}
 	if report.Paper != "" {
-		fmt.Fprintf(out, "\nThe paper: %s\n", report.Paper)
+		fmt.Fprintln(out)
+		present.Prose(out, "", "The paper: "+report.Paper)
 	}
 	return writeMailFigures(out, report)
 }
 
 func writeMachine(out io.Writer, m machine.Machine, settings map[string]any) {
-	fmt.Fprintf(out, "%s, %d cores, %s\nPostgreSQL %s, fsync %v, synchronous_commit %v, shared_buffers %v\n\n",
-		m.CPU, m.Cores, m.OS, m.PostgresVersion, settings["fsync"], settings["synchronous_commit"], settings["shared_buffers"])
+	present.Prose(out, "", fmt.Sprintf("%s, %d cores, %s", m.CPU, m.Cores, m.OS))
+	present.Prose(out, "", fmt.Sprintf("PostgreSQL %s, fsync %v, synchronous_commit %v, shared_buffers %v", m.PostgresVersion,
+		settings["fsync"], settings["synchronous_commit"], settings["shared_buffers"]))
+	fmt.Fprintln(out)
 }
 
 func nonEmpty(values ...string) []string {

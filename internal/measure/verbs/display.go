@@ -3,9 +3,12 @@ package verbs
 import (
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/charmbracelet/x/term"
 
 	"github.com/parley-broker/parley/internal/measure/observe"
 	"github.com/parley-broker/parley/internal/measure/record"
@@ -44,7 +47,7 @@ func (d *display) start() (stop func()) {
 	var drawing sync.WaitGroup
 	drawing.Go(func() {
 		for {
-			d.line.Show(stateLine(d.watch.State(), time.Since(d.begun)))
+			d.line.Show(stateLine(d.watch.State(), time.Since(d.begun), widthOf(d.out)))
 			select {
 			case <-done:
 				d.line.Clear()
@@ -59,26 +62,41 @@ func (d *display) start() (stop func()) {
 	}
 }
 
-// lineLength is how many characters of the line are shown: one that is broken by a narrow terminal could not be redrawn.
-const lineLength = 118
+// The widths of a terminal in columns: the usual one where it does not say, and the one below which the line leaves out what is normal.
+const (
+	usualWidth  = 80
+	narrowWidth = 100
+)
 
-func fitted(line string) string {
-	if characters := []rune(line); len(characters) > lineLength {
-		return string(characters[:lineLength-1]) + "…"
+// widthOf is how many columns a terminal has.
+func widthOf(out io.Writer) int {
+	if file, is := out.(*os.File); is {
+		if width, _, err := term.GetSize(file.Fd()); err == nil && width > 0 {
+			return width
+		}
+	}
+	return usualWidth
+}
+
+// fitted cuts a line that is as wide as the terminal: one that the terminal breaks could not be redrawn.
+func fitted(line string, width int) string {
+	if characters := []rune(line); len(characters) >= width {
+		return string(characters[:max(0, width-2)]) + "…"
 	}
 	return line
 }
 
-// gaugeLength is the length of the gauge of progress, in characters.
-const gaugeLength = 16
-
-// stateLine is the line of a live display.
-func stateLine(s observe.State, elapsed time.Duration) string {
+// stateLine is the line of a live display on a terminal of so many columns.
+func stateLine(s observe.State, elapsed time.Duration, width int) string {
+	gaugeLength := 16
+	if width < narrowWidth {
+		gaugeLength = 8
+	}
 	part := 0.0
 	if s.Total > 0 {
 		part = float64(s.Done) / float64(s.Total)
 	}
-	full := int(part * gaugeLength)
+	full := int(part * float64(gaugeLength))
 	line := fmt.Sprintf("%s%s %3.0f%%", strings.Repeat("█", full), strings.Repeat("░", gaugeLength-full), 100*part)
 	if s.In > 0 {
 		line += "  in " + record.Number(s.In) + "/s"
@@ -89,14 +107,15 @@ func stateLine(s observe.State, elapsed time.Duration) string {
 	if s.P99MS > 0 {
 		line += fmt.Sprintf("  p50 %s ms  p99 %s ms", record.Number(s.P50MS), record.Number(s.P99MS))
 	}
-	throttling := s.Throttling
-	if throttling == "" {
-		throttling = "none"
+	switch {
+	case s.Throttling != "":
+		line += "  throttling " + s.Throttling
+	case width >= narrowWidth:
+		line += "  throttling none"
 	}
-	line += "  throttling " + throttling
 	if s.Done > 0 && s.Done < s.Total {
 		left := time.Duration(float64(elapsed) / float64(s.Done) * float64(s.Total-s.Done))
 		line += "  " + left.Round(time.Second).String() + " left"
 	}
-	return fitted(line + "  " + s.Stage)
+	return fitted(line+"  "+s.Stage, width)
 }

@@ -26,6 +26,10 @@ func (a *measuring) wizard(cmd *cobra.Command, given map[string]string, scenario
 		}
 		scenario = p.Scenario
 	}
+	if scenario == "" && a.JSON {
+		return verb.Usagef("--json asks no question: name the scenario, as --scenario %s; there are %s", a.names()[0],
+			strings.Join(a.names(), ", "))
+	}
 	if scenario == "" {
 		if !a.isAsked() {
 			return cmd.Help()
@@ -76,23 +80,22 @@ func (a *measuring) ask(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer verb.CloseConnection(ctx, conn)
-	fmt.Fprintf(a.Stderr, "Parley's benchmark wizard. It measures in databases of its own, which it drops; Ctrl-C ends it and leaves "+
-		"nothing.\n\n"+
-		"Checking the set-up; the storage takes %s\n", a.flags.sync)
+	present.Prose(a.Stderr, "", "Parley's benchmark wizard. It measures in databases of its own, which it drops; Ctrl-C ends it and "+
+		"leaves nothing.")
+	fmt.Fprintf(a.Stderr, "\nChecking the set-up; the storage takes %s\n", a.flags.sync)
 	if a.flags.checks, err = setup.Checks(ctx, conn, a.flags.sync); err != nil {
 		return "", err
 	}
-	if err := present.Setup(a.Stderr, a.flags.checks); err != nil {
-		return "", err
-	}
+	present.Setup(a.Stderr, a.flags.checks)
 	fmt.Fprintln(a.Stderr, "\nWhat shall be measured?")
 	names := a.names()
-	table := verb.NewTable(a.Stderr)
-	for i, name := range names {
-		fmt.Fprintf(table, "  %d\t%s\t%s\n", i+1, name, a.command(name).Short)
+	longest := 0
+	for _, name := range names {
+		longest = max(longest, len(name))
 	}
-	if err := table.Flush(); err != nil {
-		return "", err
+	for i, name := range names {
+		short := strings.TrimPrefix(a.command(name).Short, "Measure ")
+		fmt.Fprintln(a.Stderr, fitted(fmt.Sprintf("  %2d  %-*s  %s", i+1, longest, name, short), widthOf(a.Stderr)))
 	}
 	return a.choose(ctx, names)
 }
