@@ -44,25 +44,26 @@ var answerCollections = []string{"InboundTransforms", "OutboundTransforms"}
 
 // useMaps gives a port its maps, and reports whether one of them is left out.
 func (t *translation) useMaps(port *node, kind, name string, settings object) (isStopped bool) {
-	var used []string
-	for _, m := range port.all("Transforms", "Transform") {
-		class, _, _ := strings.Cut(m.value("FullName", "Name"), ",")
-		if made := t.useMap(m, kind, name, strings.TrimSpace(class)); made != "" {
-			used = append(used, made)
-		} else {
-			isStopped = true
+	use := func(setting string, maps []*node) {
+		var used []string
+		for _, m := range maps {
+			class, _, _ := strings.Cut(m.value("FullName", "Name"), ",")
+			if made := t.useMap(m, kind, name, strings.TrimSpace(class)); made != "" {
+				used = append(used, made)
+			} else {
+				isStopped = true
+			}
+		}
+		if len(used) > 0 {
+			settings[setting] = used
 		}
 	}
-	if len(used) > 0 {
-		settings["maps"] = used
-	}
+	use("maps", port.all("Transforms", "Transform"))
+	answers := []*node{}
 	for _, collection := range answerCollections {
-		for _, m := range port.all(collection, "Transform") {
-			isStopped = true
-			t.omitStopping(m, kind, name, "map "+m.value("FullName", "Name"), "it is for messages of the other direction of the port",
-				"map them at another port, or in an orchestration")
-		}
+		answers = append(answers, port.all(collection, "Transform")...)
 	}
+	use("response_maps", answers)
 	return isStopped
 }
 

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"runtime/debug"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/parley-broker/parley/internal/flow/adapter"
 	"github.com/parley-broker/parley/internal/flow/pipeline"
 	"github.com/parley-broker/parley/internal/pgdb"
@@ -43,7 +46,15 @@ func (r *run) answers(ctx context.Context, d adapter.Delivery) []draft {
 	}
 	drafts := []draft{}
 	s := &sink{ctx: ctx, host: r.host, add: func(d draft) error { drafts = append(drafts, d); return nil }}
-	err := guarded(func() error { return r.outlet.response.Run(ctx, sourceOf(d.Answer), s) })
+	var through pipeline.Sink = s
+	if r.outlet.responseMaps != nil {
+		reading := &reading{pool: r.host.pool}
+		defer reading.end(ctx)
+		mapped := &mapSink{inner: s, transaction: reading.transaction, maps: r.outlet.responseMaps}
+		defer mapped.close()
+		through = mapped
+	}
+	err := guarded(func() error { return r.outlet.response.Run(ctx, sourceOf(d.Answer), through) })
 	if err == nil {
 		return drafts
 	}
@@ -60,6 +71,29 @@ func (r *run) answers(ctx context.Context, d adapter.Delivery) []draft {
 	}
 	failed.fail(err)
 	return []draft{failed}
+}
+
+// reading is a transaction in which maps read the database, begun for the first that does.
+type reading struct {
+	pool *pgxpool.Pool
+	tx   pgx.Tx
+}
+
+func (r *reading) transaction(ctx context.Context) (adapter.Transaction, error) {
+	if r.tx == nil {
+		tx, err := r.pool.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly})
+		if err != nil {
+			return nil, fmt.Errorf("begin a transaction: %w", err)
+		}
+		r.tx = tx
+	}
+	return r.tx, nil
+}
+
+func (r *reading) end(ctx context.Context) {
+	if r.tx != nil {
+		_ = r.tx.Rollback(context.WithoutCancel(ctx)) // it has read alone
+	}
 }
 
 // failAnswers makes answers failed ones that the database refuses; false where none is left that could be refused.

@@ -39,7 +39,8 @@ type configuration struct {
 
 // receivePort is a receive port.
 type receivePort struct {
-	Maps []string `json:"maps"`
+	Maps         []string `json:"maps"`
+	ResponseMaps []string `json:"response_maps"` // of answers on their way to clients
 }
 
 // hostSettings are those of the host itself.
@@ -88,6 +89,7 @@ type sendPort struct {
 	Batch            int               `json:"batch"`
 	Responds         bool              `json:"responds"`
 	ResponsePipeline string            `json:"response_pipeline"`
+	ResponseMaps     []string          `json:"response_maps"`
 	Schedule         json.RawMessage   `json:"schedule"`
 
 	opening opening
@@ -171,6 +173,11 @@ func (c *configuration) fingerprint(definition any, maps []string, pipelines ...
 
 // mapsOf gives the names of the maps of a location: those of its port.
 func (c *configuration) mapsOf(l location) []string { return c.receivePorts[l.ReceivePort].Maps }
+
+// allMapsOf gives them with those of its answers.
+func (c *configuration) allMapsOf(l location) []string {
+	return slices.Concat(c.mapsOf(l), c.receivePorts[l.ReceivePort].ResponseMaps)
+}
 
 // names of a map, in order.
 func names[T any](of map[string]T) []string { return slices.Sorted(maps.Keys(of)) }

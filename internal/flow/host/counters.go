@@ -54,6 +54,11 @@ func (h *Host) counters() []flowstore.Counter {
 	f.histogram("Messaging Latency", "Inbound Latency seconds", &c.inbound)
 	f.histogram("Messaging Latency", "Outbound Adapter Latency seconds", &c.outbound)
 	f.histogram("Messaging Latency", "Outbound Latency seconds", &c.latency)
+	f.total("Orchestrations", "Instances started", c.instances.started.Load())
+	f.total("Orchestrations", "Instances completed", c.instances.completed.Load())
+	f.total("Orchestrations", "Instances terminated", c.instances.terminated.Load())
+	f.total("Orchestrations", "Instances suspended since start", c.instances.suspended.Load())
+	f.total("Orchestrations", "Failed steps", c.instances.failed.Load())
 	h.countAgent(&f)
 	return f.list
 }

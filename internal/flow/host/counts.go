@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/parley-broker/parley/internal/flow/adapter"
+	"github.com/parley-broker/parley/internal/flow/orchestrator"
 	"github.com/parley-broker/parley/internal/telemetry/counters"
 )
 
@@ -28,7 +29,21 @@ type counts struct {
 	resubmitted, leasesLost                       atomic.Int64
 	requests, timeouts                            atomic.Int64 // for whose answers clients waited; of those, without one in time
 	waiting                                       atomic.Int64 // clients that wait now
-	inbound, outbound, latency                    latencies    // of a commit, of a call of an adapter, from receipt to the end of sending
+	instances                                     instanceCounts
+	inbound, outbound, latency                    latencies // of a commit, of a call of an adapter, from receipt to the end of sending
+}
+
+// instanceCounts count what steps have brought instances of orchestrations.
+type instanceCounts struct {
+	started, completed, terminated, suspended, failed atomic.Int64
+}
+
+func (c *instanceCounts) took(e orchestrator.Ends) {
+	c.started.Add(int64(e.Started))
+	c.completed.Add(int64(e.Completed))
+	c.terminated.Add(int64(e.Terminated))
+	c.suspended.Add(int64(e.Suspended))
+	c.failed.Add(int64(e.Failed))
 }
 
 // took takes the outcome of a call of Take.

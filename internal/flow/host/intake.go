@@ -19,16 +19,17 @@ const takenAtOnce = 1000
 
 // intake is a location as its receiver sees it.
 type intake struct {
-	host      *Host
-	name      string
-	pipeline  *pipeline.Receive
-	maps      *portMaps         // nil: it has none
-	response  *pipeline.Send    // of answers; nil where no client waits for one
-	patience  time.Duration     // how long clients wait
-	brings    string            // activations or correlations
-	feeding   *feeding          // the send ports to which its messages go
-	common    map[string]string // properties that the database gives all its messages
-	committer *committer
+	host         *Host
+	name         string
+	pipeline     *pipeline.Receive
+	maps         *portMaps         // nil: it has none
+	response     *pipeline.Send    // of answers; nil where no client waits for one
+	responseMaps *portMaps         // of answers; nil: it has none
+	patience     time.Duration     // how long clients wait
+	brings       string            // activations or correlations
+	feeding      *feeding          // the send ports to which its messages go
+	common       map[string]string // properties that the database gives all its messages
+	committer    *committer
 }
 
 var _ adapter.Intake = (*intake)(nil)

@@ -28,7 +28,7 @@ func (h *Host) useLocations(ctx context.Context, c *configuration) {
 	for _, name := range names(h.locations) {
 		running := h.locations[name]
 		wanted, isThere := c.Locations[name]
-		if isThere && wanted.IsEnabled && running.fingerprint == c.fingerprint(wanted, c.mapsOf(wanted), wanted.pipelines()...) {
+		if isThere && wanted.IsEnabled && running.fingerprint == c.fingerprint(wanted, c.allMapsOf(wanted), wanted.pipelines()...) {
 			continue
 		}
 		running.end(h)
@@ -102,7 +102,7 @@ func (h *Host) endLocations() {
 // startLocation starts a location. One that cannot be served is reported, and tried again when its definition changes,
 // and now and then.
 func (h *Host) startLocation(ctx context.Context, name string, l location, c *configuration) *runningLocation {
-	running := &runningLocation{name: name, fingerprint: c.fingerprint(l, c.mapsOf(l), l.pipelines()...), cancel: func() {}}
+	running := &runningLocation{name: name, fingerprint: c.fingerprint(l, c.allMapsOf(l), l.pipelines()...), cancel: func() {}}
 	taking, newReceiver, err := h.prepareLocation(name, l, c)
 	if err != nil {
 		if h.problems.set(problemLocation, "receive location", name, err) {
@@ -148,6 +148,9 @@ func (h *Host) prepareLocation(name string, l location, c *configuration) (*inta
 	}
 	taking := newIntake(h, name, l, compiled, maps)
 	if taking.response, err = h.compileResponse(kind, l, c); err != nil {
+		return nil, nil, err
+	}
+	if taking.responseMaps, err = h.mapsOf(c, c.receivePorts[l.ReceivePort].ResponseMaps, codeSendMap); err != nil {
 		return nil, nil, err
 	}
 	endpoint := adapter.Endpoint{

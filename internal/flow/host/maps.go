@@ -89,11 +89,11 @@ func (p *portMaps) failure(err error) error {
 
 // mapSink puts messages that come out of a receive pipeline through the maps of the port.
 type mapSink struct {
-	inner *sink
-	take  *take
-	maps  *portMaps
-	stage string // from which on a message that is refused is run again
-	open  map[int64]*mapping.Body
+	inner       *sink
+	transaction func(ctx context.Context) (adapter.Transaction, error) // for maps that are functions of the database
+	maps        *portMaps
+	stage       string // from which on a message that is refused is run again; empty: it is not
+	open        map[int64]*mapping.Body
 }
 
 var _ pipeline.Sink = (*mapSink)(nil)
@@ -119,14 +119,16 @@ func (s *mapSink) End(m pipeline.Message) error {
 	var tx adapter.Transaction
 	if s.maps.maps.IsSQL(name) {
 		var err error
-		if tx, err = s.take.transaction(s.inner.ctx); err != nil {
+		if tx, err = s.transaction(s.inner.ctx); err != nil {
 			return err
 		}
 	}
 	mapped := m
 	made, err := s.maps.run(s.inner.ctx, name, tx, &mapped, mapping.Input{Open: body.Open, Size: body.Size(), Charset: m.Charset})
 	if failure, is := errors.AsType[*adapter.Failure](err); is {
-		m.Written = withProperty(m.Written, pipeline.StageProperty, s.stage)
+		if s.stage != "" {
+			m.Written = withProperty(m.Written, pipeline.StageProperty, s.stage)
+		}
 		return s.pass(m, body, failure)
 	}
 	if err != nil {

@@ -189,6 +189,7 @@ func (s *stepping) step(ctx context.Context, batch []*flowstore.Claimed) bool {
 	outcome := s.host.runner.Run(ctx, *s.of.process, batch)
 	s.host.leases.hand(s.lease.number, -len(outcome.Back))
 	s.host.counts.outbound.Observe(time.Since(began))
+	s.host.counts.instances.took(outcome.Ends)
 	if len(outcome.Done) > 0 {
 		s.host.leases.ended(s.lease.number, len(outcome.Done))
 		s.host.ports.left(s.port.name, len(outcome.Done), true)

@@ -233,7 +233,7 @@ func TestAStepThatFailsIsTriedAgainAndThenSuspendsItsInstance(t *testing.T) {
 	e := newEngine(t)
 	e.orchestration("Fails", "Order", "[]")
 	isMended := make(chan struct{})
-	e.serve(orchestrations(map[string]*program{"Fails": {run: func(_ context.Context, _ process.World, _ json.RawMessage, v process.Event) (process.Step, error) {
+	node := e.serve(orchestrations(map[string]*program{"Fails": {run: func(_ context.Context, _ process.World, _ json.RawMessage, v process.Event) (process.Step, error) {
 		select {
 		case <-isMended:
 		default:
@@ -259,6 +259,11 @@ func TestAStepThatFailsIsTriedAgainAndThenSuspendsItsInstance(t *testing.T) {
 		t.Errorf("%d resumed", n)
 	}
 	parleytest.Until(t, "it goes on", func() bool { return len(e.sentBy("Result")) == 20 })
+	parleytest.Until(t, "all are counted", func() bool { return node.Counter("Orchestrations", "Send", "Instances completed") == 20 })
+	started, failed := node.Counter("Orchestrations", "Send", "Instances started"), node.Counter("Orchestrations", "Send", "Failed steps")
+	if started != 20 || failed < 1 {
+		t.Errorf("%v are counted as started, and %v steps as failed", started, failed)
+	}
 	e.untilEmpty()
 	e.untilNone("parley_flow._p_instance")
 }

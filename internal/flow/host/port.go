@@ -23,15 +23,16 @@ const (
 
 // outlet is a send port in one definition: its sender and pipeline. It is closed when it was replaced and nothing uses it any more.
 type outlet struct {
-	fingerprint string
-	definition  sendPort
-	sender      adapter.Sender
-	pipeline    *pipeline.Send
-	response    *pipeline.Receive           // of answers; nil of a port that does not respond
-	maps        *portMaps                   // nil: it has none
-	process     *orchestrator.Orchestration // of an orchestration, which has neither sender nor pipeline
-	users       int                         // guarded by the mutex of the ports
-	isReplaced  bool
+	fingerprint  string
+	definition   sendPort
+	sender       adapter.Sender
+	pipeline     *pipeline.Send
+	response     *pipeline.Receive           // of answers; nil of a port that does not respond
+	responseMaps *portMaps                   // of answers
+	maps         *portMaps                   // nil: it has none
+	process      *orchestrator.Orchestration // of an orchestration, which has neither sender nor pipeline
+	users        int                         // guarded by the mutex of the ports
+	isReplaced   bool
 }
 
 // port is a send port on this node. Its fields are guarded by the mutex of the ports.
@@ -83,7 +84,7 @@ func (ps *ports) use(c *configuration) {
 	var renewed []string
 	for _, name := range names(c.SendPorts) {
 		wanted := c.SendPorts[name]
-		fingerprint := c.fingerprint(wanted, wanted.Maps, wanted.pipelines()...)
+		fingerprint := c.fingerprint(wanted, slices.Concat(wanted.Maps, wanted.ResponseMaps), wanted.pipelines()...)
 		ps.mu.Lock()
 		p, wasKnown := ps.byName[name]
 		if !wasKnown {
@@ -191,6 +192,9 @@ func (h *Host) makeOutlet(name string, p sendPort, c *configuration) (*outlet, e
 		return nil, err
 	}
 	if made.response, err = h.compileAnswers(kind, p, c); err != nil {
+		return nil, err
+	}
+	if made.responseMaps, err = h.mapsOf(c, p.ResponseMaps, codeReceiveMap); err != nil {
 		return nil, err
 	}
 	err = guarded(func() error {

@@ -80,7 +80,10 @@ func (in *intake) respond(ctx context.Context, a *flowstore.Answer, reply *adapt
 		return
 	}
 	var m *adapter.Message
-	err := guarded(func() (err error) { m, err = in.host.outgoing(ctx, a.Claimed(), in.response, nil); return err })
+	err := guarded(func() (err error) {
+		m, err = in.host.outgoing(ctx, a.Claimed(), in.response, in.responseMaps)
+		return err
+	})
 	if err != nil {
 		in.refuse(a.Request, err, reply)
 		return

@@ -39,7 +39,7 @@ const desk = `{
 
 // newDesk gives a database with it, which two nodes serve: one takes requests in, the other one sends.
 // It gives the address of the desk, and the first node.
-func newDesk(t *testing.T, timeout string) (e *engine, address string, front *node) {
+func newDesk(t *testing.T, timeout string, more ...func(*host.Config)) (e *engine, address string, front *node) {
 	t.Helper()
 	e = newEngine(t)
 	e.Exec(`create schema desk;
@@ -56,8 +56,8 @@ func newDesk(t *testing.T, timeout string) (e *engine, address string, front *no
 	t.Cleanup(clerk.Close)
 	listen := freeAddress(t)
 	e.apply(strings.NewReplacer("$receive", e.receive, "$send", e.send, "$listen", listen, "$clerk", clerk.URL, "$timeout", timeout).Replace(desk))
-	front = e.serve(ofDesk, func(c *host.Config) { c.Hosts, c.Node = []string{"Receive"}, "front" })
-	e.serve(ofDesk, func(c *host.Config) { c.Hosts, c.Node = []string{"Send"}, "back" })
+	front = e.serve(append(more, ofDesk, func(c *host.Config) { c.Hosts, c.Node = []string{"Receive"}, "front" })...)
+	e.serve(append(more, ofDesk, func(c *host.Config) { c.Hosts, c.Node = []string{"Send"}, "back" })...)
 	address = "http://" + listen + "/desk"
 	parleytest.Until(t, "the desk is open", func() bool {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)

@@ -92,7 +92,7 @@ func (t *take) processOne(ctx context.Context, p *processed) error {
 	}}
 	var s pipeline.Sink = inner
 	if t.in.maps != nil {
-		mapped := &mapSink{inner: inner, take: t, maps: t.in.maps, stage: t.in.pipeline.StageBehind()}
+		mapped := &mapSink{inner: inner, transaction: t.transaction, maps: t.in.maps, stage: t.in.pipeline.StageBehind()}
 		defer mapped.close()
 		s = mapped
 	}

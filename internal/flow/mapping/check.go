@@ -24,11 +24,13 @@ const (
 	settingProgram  = "program"
 	settingFunction = "function"
 	settingMaps     = "maps"
+	settingResponse = "response_maps"
 )
 
 // port is a port as far as it concerns maps.
 type port struct {
-	Maps []string `json:"maps"`
+	Maps         []string `json:"maps"`
+	ResponseMaps []string `json:"response_maps"`
 }
 
 // Check gives what is wrong with the maps of a document of definitions, whose shape the database has found to be right, and with ports that
@@ -66,10 +68,15 @@ func Check(ctx context.Context, document json.RawMessage, pool *Pool) ([]Problem
 		ports map[string]*port
 	}{{"receive port", d.ReceivePorts}, {"send port", d.SendPorts}} {
 		for _, name := range slices.Sorted(maps.Keys(kind.ports)) {
-			if p := kind.ports[name]; p != nil {
-				if _, f := all.BySource(p.Maps); f != nil {
-					found = append(found, Problem{[]string{kind.name, name, settingMaps}, f})
-				}
+			p := kind.ports[name]
+			if p == nil {
+				continue
+			}
+			if _, f := all.BySource(p.Maps); f != nil {
+				found = append(found, Problem{[]string{kind.name, name, settingMaps}, f})
+			}
+			if _, f := all.BySource(p.ResponseMaps); f != nil {
+				found = append(found, Problem{[]string{kind.name, name, settingResponse}, f})
 			}
 		}
 	}

@@ -79,7 +79,19 @@ type Outcome struct {
 	Done  []*flowstore.Claimed // recorded
 	Back  []*flowstore.Claimed // not tried, to be given back
 	Steps int                  // persistence points of instances
-	Err   error                // why Back is: the database is away, or somebody else has them
+	Ends  Ends
+	Err   error // why Back is: the database is away, or somebody else has them
+}
+
+// Ends counts instances by what recorded steps have brought them.
+type Ends struct {
+	Started, Completed, Terminated, Suspended int
+	Failed                                    int // steps, which are tried again or suspend their instance
+}
+
+func (e *Ends) add(more Ends) {
+	e.Started, e.Completed, e.Terminated = e.Started+more.Started, e.Completed+more.Completed, e.Terminated+more.Terminated
+	e.Suspended, e.Failed = e.Suspended+more.Suspended, e.Failed+more.Failed
 }
 
 // ErrLost says that deliveries are in the hands of others.
@@ -94,9 +106,9 @@ func (r *Runner) Run(ctx context.Context, o Orchestration, items []*flowstore.Cl
 		}
 		return r.alone(ctx, o, items, killed)
 	}
-	done, runs, err := r.try(ctx, o, items, nil, 0)
+	done, runs, ends, err := r.try(ctx, o, items, nil, 0)
 	if err == nil {
-		return Outcome{Done: done, Steps: runs, Back: without(items, done)}
+		return Outcome{Done: done, Steps: runs, Ends: ends, Back: without(items, done)}
 	}
 	if !isOfOne(err) {
 		return Outcome{Back: items, Err: err}
@@ -111,6 +123,7 @@ func (r *Runner) Run(ctx context.Context, o Orchestration, items []*flowstore.Cl
 		part := r.alone(ctx, o, group, nil)
 		outcome.Done, outcome.Back = append(outcome.Done, part.Done...), append(outcome.Back, part.Back...)
 		outcome.Steps, outcome.Err = outcome.Steps+part.Steps, part.Err
+		outcome.Ends.add(part.Ends)
 	}
 	return outcome
 }
@@ -119,10 +132,10 @@ func (r *Runner) Run(ctx context.Context, o Orchestration, items []*flowstore.Cl
 func (r *Runner) alone(ctx context.Context, o Orchestration, group []*flowstore.Claimed, failure error) Outcome {
 	mostRuns := 0
 	for attempt := 0; ; attempt++ {
-		done, runs, err := r.try(ctx, o, group, failure, mostRuns)
+		done, runs, ends, err := r.try(ctx, o, group, failure, mostRuns)
 		switch {
 		case err == nil:
-			return Outcome{Done: done, Steps: runs, Back: without(group, done)}
+			return Outcome{Done: done, Steps: runs, Ends: ends, Back: without(group, done)}
 		case isConflict(err) && attempt < 5:
 			// Somebody else has gone first.
 			if pause(ctx, time.Duration(10<<attempt)*time.Millisecond) != nil {
@@ -154,10 +167,11 @@ func pause(ctx context.Context, long time.Duration) error {
 }
 
 // try runs deliveries in one transaction. With a failure it runs nothing, and records that the step has failed by that. With mostRuns it
-// ends behind so many runs. It gives what is recorded, and how many runs succeeded, also where one after them has failed.
+// ends behind so many runs. It gives what is recorded, what that has brought instances, and how many runs succeeded, also where one after
+// them has failed.
 func (r *Runner) try(
 	ctx context.Context, o Orchestration, items []*flowstore.Claimed, failure error, mostRuns int,
-) (done []*flowstore.Claimed, runs int, err error) {
+) (done []*flowstore.Claimed, runs int, ends Ends, err error) {
 	c := &call{runner: r, of: o, items: items, failure: failure, mostRuns: mostRuns, now: r.config.Now(), messages: map[int64]*delivered{}}
 	defer func() {
 		if c.base != nil {
@@ -167,12 +181,12 @@ func (r *Runner) try(
 		}
 	}()
 	if err := c.do(ctx); err != nil {
-		return nil, c.runs, err
+		return nil, c.runs, Ends{}, err
 	}
 	if err := c.commit(ctx); err != nil {
-		return nil, 0, err
+		return nil, 0, Ends{}, err
 	}
-	return c.done, c.runs, nil
+	return c.done, c.runs, c.ends(), nil
 }
 
 // grouped parts deliveries by what they are for: an instance or a convoy, or nothing but the delivery itself.
@@ -222,7 +236,8 @@ func isOfOne(err error) bool {
 	}
 	_, isRefused := errors.AsType[*pgconn.ConnectError](err)
 	_, isBroken := errors.AsType[*net.OpError](err) // maps speak by pipes, which have other errors
-	return !isRefused && !isBroken && !errors.Is(err, pgconn.ErrConnClosed) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, errConnection)
+	return !isRefused && !isBroken && !errors.Is(err, pgconn.ErrConnClosed) && !errors.Is(err, io.ErrUnexpectedEOF) &&
+		!errors.Is(err, errConnection)
 }
 
 // errConnection says that the connection of a transaction was lost.

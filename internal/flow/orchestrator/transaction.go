@@ -82,6 +82,29 @@ func (c *call) NewID() string { return rand.Text() }
 // Now implements [process.World].
 func (c *call) Now() time.Time { return c.now }
 
+// ends counts what the call has brought instances.
+func (c *call) ends() (e Ends) {
+	for _, i := range c.instances {
+		if i.failure != nil {
+			e.Failed++
+			continue
+		}
+		if i.runs > 0 && i.status == "NEW" {
+			e.Started++
+		}
+		switch i.last {
+		case process.Finished:
+			e.Completed++
+		case process.Terminated:
+			e.Terminated++
+		case process.Suspended:
+			e.Suspended++
+		case process.Waiting:
+		}
+	}
+	return e
+}
+
 // run has a program run, of which a panic is an error.
 func (c *call) run(ctx context.Context, i *instance, e process.Event) (step process.Step, err error) {
 	defer func() {

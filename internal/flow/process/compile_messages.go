@@ -207,12 +207,15 @@ func (c *compiler) send(s *shape, given any, n *names) {
 	o.end()
 }
 
+// isSettable reports whether a property of the engine is one that orchestrations set: those say where a dynamic port sends.
+func isSettable(name string) bool { return name == "Transport.Address" || name == "Transport.Adapter" }
+
 // properties reads what is promoted by expressions.
 func (c *compiler) properties(s *shape, o *object, n *names) map[string]*expression {
 	found := map[string]*expression{}
 	for _, name := range o.members("properties") {
 		path := below(o.path, "properties", name)
-		if _, isKnown := c.known.Properties[name]; !isKnown || !strings.Contains(name, "#") {
+		if _, isKnown := c.known.Properties[name]; !isSettable(name) && (!isKnown || !strings.Contains(name, "#")) {
 			c.problem(path, "Declare it in the property schema of its namespace.", "property %q is not declared, or it is one of the engine",
 				name)
 		}

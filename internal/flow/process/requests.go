@@ -29,6 +29,15 @@ func asks(sets []setReference) bool {
 	return slices.ContainsFunc(sets, func(s setReference) bool { return slices.Equal(s.properties, []string{tokenProperty}) })
 }
 
+// withoutToken gives a message that is sent on without the token by which it came as an answer: it answers nothing any more.
+func withoutToken(m Message) Message {
+	if _, has := m.Promoted[tokenProperty]; has {
+		m.Promoted = maps.Clone(m.Promoted)
+		delete(m.Promoted, tokenProperty)
+	}
+	return m
+}
+
 // withToken gives a message that is sent a token of its own, and the message as correlation sets see it.
 func (r *run) withToken(m Message) (sent Message, known *Message) {
 	token := r.world.NewID()

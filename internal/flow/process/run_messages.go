@@ -137,6 +137,8 @@ func (a *send) advance(r *run, n *node) (outcome, *Fault) {
 	known := &sent
 	if asks(a.initialise) {
 		sent, known = r.withToken(sent)
+	} else if _, isOwn := promoted[tokenProperty]; !isOwn {
+		sent = withoutToken(sent)
 	}
 	if fault := r.initialise(n, a.initialise, known, false); fault != nil {
 		return waits, fault

@@ -234,14 +234,15 @@ Arguments: ids, of messages, and their promoted properties, one for each; ns and
 to which send port; due_at, not before that time, null: now.';
 
 create function parley_flow._p_without_tokens(
-  drafts parley_flow._p_draft[], reached integer[], deliveries integer[]
+  drafts parley_flow._p_draft[], reached integer[], deliveries integer[], awaited integer[]
 ) returns parley_flow._p_draft[]
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
   for i in 1..cardinality(drafts) loop
-    if drafts[i].promoted ? 'CorrelationToken' and drafts[i].code is null then
+    -- The host of an instance finds by the token which of its receives waits for the answer.
+    if drafts[i].promoted ? 'CorrelationToken' and drafts[i].code is null and (i = any (awaited)) is not true then
       drafts[i].promoted := drafts[i].promoted - 'CorrelationToken';
       if reached[i] = -1 and deliveries[i] = 0 then
         drafts[i].code := 'routing.late-answer';
@@ -253,6 +254,7 @@ begin
 end
 $$;
 
-comment on function parley_flow._p_without_tokens(parley_flow._p_draft[], integer[], integer[]) is
+comment on function parley_flow._p_without_tokens(parley_flow._p_draft[], integer[], integer[], integer[]) is
 'Takes the tokens from drafts of answers, which they have served, and marks those as failed that reach nobody.
-Arguments: drafts; reached, as _p_reach_waiters gives it; deliveries, how many send ports get each.';
+Arguments: drafts; reached, as _p_reach_waiters gives it; deliveries, how many send ports get each; awaited, which of
+them, from 1 on, go to instances that wait for them: these keep the token.';

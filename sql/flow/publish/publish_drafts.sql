@@ -87,7 +87,7 @@ begin
     v_reached := parley_flow._p_reach_waiters(
       v_ids, v_promoted, array(select d.code is not null from unnest(drafts) as d)
     );
-    drafts := parley_flow._p_without_tokens(drafts, v_reached, v_deliveries);
+    drafts := parley_flow._p_without_tokens(drafts, v_reached, v_deliveries, v_waited_ns);
     v_deliveries := array(
       select case when r.deliveries = 0 and r.reached = -2 then -1 else r.deliveries + greatest(r.reached, 0) end
       from unnest(v_deliveries, v_reached) with ordinality as r (deliveries, reached, n)

@@ -301,3 +301,41 @@ func TestOrderOfKeysModel(t *testing.T) {
 		}
 	})
 }
+
+// A key of which an operator has resumed or terminated the head waits for nobody any more: it goes on, also when its port is stopped and
+// started before a host comes for it.
+func TestAKeyWhoseHeadIsDecidedAboutWaitsForNobody(t *testing.T) {
+	t.Parallel()
+	f := sqltest.NewFlow(t)
+	for n, operation := range []string{"resume_suspended", "terminate_suspended"} {
+		name := fmt.Sprintf("Line %d", n)
+		f.SendPort(name, name, `{"ordered": true, "order_key": "urn:p#Key", "retry_policy": "never"}`)
+		publish := func() int64 {
+			return sqltest.Value[int64](f.Session, "select parley_flow.publish('x', '{\"urn:p#Key\": \"a\"}', $1)", name)
+		}
+		want := []int64{publish(), publish()}
+		claimed := f.Tx.ClaimFlow("Send")
+		if got := f.Tx.RetryFlow("Send", claimed[0]); got != "HELD HELD" {
+			t.Fatal(got)
+		}
+		const waits = "select count(*)::integer from parley_flow._p_held_key where is_waiting"
+		sqltest.Equal(f.Session, 1, waits)
+		sqltest.Equal(f.Session, 1, "select parley_flow."+operation+"(jsonb_build_object('send_port', $1::text))", name)
+		sqltest.Equal(f.Session, 0, waits)
+		if operation == "terminate_suspended" {
+			want = want[1:]
+		}
+		f.Exec("select parley_flow.stop($1)", name)
+		f.Exec("select parley_flow.start($1)", name)
+		var got []int64
+		for range 3 {
+			for _, m := range f.Tx.ClaimFlow("Send") {
+				got = append(got, m.Message)
+				f.Tx.CompleteFlow("Send", m)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("after %s, stop and start, %v were sent, not %v", operation, got, want)
+		}
+	}
+}

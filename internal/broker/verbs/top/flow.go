@@ -88,6 +88,37 @@ func portTable(ports []flowstore.PortActivity) table {
 	return t
 }
 
+// orchestrationTable has the orchestrations of integration, and how many instances each has.
+func orchestrationTable(orchestrations []flowstore.Orchestration) table {
+	t := table{columns: []column{
+		{title: "ORCHESTRATION", most: 40},
+		{title: "HOST", rank: 3, most: 24},
+		{title: "STATE", rank: 2},
+		{title: "INSTANCES", isNumber: true},
+		{title: "NEW", isNumber: true, rank: 4},
+		{title: "RETRYING", isNumber: true, rank: 1},
+		{title: "SUSPENDED", isNumber: true},
+		{title: "MESSAGES", isNumber: true, rank: 2},
+		{title: "VERSION", isNumber: true, rank: 4},
+	}}
+	for n := range orchestrations {
+		o := &orchestrations[n]
+		number := func(n int64) cell { return cell{text: count(n, false), number: float64(n)} }
+		t.lines = append(t.lines, line{
+			key:   o.Name,
+			alarm: o.Suspended > 0 || o.Retrying > 0 || o.State != "Started" && o.Waiting > 0,
+			cells: []cell{
+				{text: o.Name},
+				{text: o.Host},
+				{text: o.State},
+				number(o.Instances), number(o.New), number(o.Retrying), number(o.Suspended),
+				number(o.Waiting), number(int64(o.Version)),
+			},
+		})
+	}
+	return t
+}
+
 func portState(p flowstore.PortActivity) string {
 	if p.IsClosed {
 		return p.State + ", closed"

@@ -13,7 +13,7 @@ import (
 )
 
 // integration has two hosts, one of which is served by a node that is throttled, and two ports: at one a message waits behind an error,
-// the other has one suspended.
+// the other has one suspended. An orchestration has an instance that waits, and one that is suspended.
 func integration(t *testing.T) *pgxpool.Pool {
 	t.Helper()
 	pool := parleytest.Database(t)
@@ -26,7 +26,10 @@ func integration(t *testing.T) *pgxpool.Pool {
 			'send port', '{
 				"ERP": {"application": "Shop", "host": "Send", "adapter": "TCP", "address": "erp:1", "filter": [[{"property": "MessageType", "operator": "=", "value": "A"}]]},
 				"CRM": {"application": "Shop", "host": "Send", "adapter": "TCP", "address": "crm:1", "retry_policy": "never",
-					"filter": [[{"property": "MessageType", "operator": "=", "value": "B"}]]}}'::jsonb))`,
+					"filter": [[{"property": "MessageType", "operator": "=", "value": "B"}]]}}'::jsonb,
+			'orchestration', '{"Ship": {"application": "Shop", "host": "Send", "body": []}}'::jsonb))`,
+		`insert into parley_flow._p_instance (send_port_id, version, status)
+		select s.send_port_id, 1, i.status from parley_flow._p_send_port as s, (values ('WAITING'), ('SUSPENDED')) as i (status) where s.name = 'Ship'`,
 		"select parley_flow.publish('a', message_type => 'A'), parley_flow.publish('b', message_type => 'B')",
 		`do $$
 		declare
@@ -64,6 +67,9 @@ func TestHostsAndPortsOfIntegrationAreShown(t *testing.T) {
 	if line := p.line("CRM"); !strings.HasPrefix(line, "CRM Send Started 0 - ") || !strings.Contains(line, " 1 ") {
 		t.Errorf("CRM: %q", line)
 	}
+	p.press("tab")
+	p.expect("ORCHESTRATION", "ORCHESTRATION HOST STATE INSTANCES↓ NEW RETRYING SUSPENDED MESSAGES VERSION")
+	p.expect("Ship", "Ship Send Started 2 0 0 1 0 1")
 }
 
 func TestHostsAndPortsArePrintedForPeopleAndPrograms(t *testing.T) {
@@ -82,12 +88,12 @@ func TestHostsAndPortsArePrintedForPeopleAndPrograms(t *testing.T) {
 		t.Fatal(err)
 	}
 	for got, wanted := range map[string][]string{
-		text.String(): {"Hosts\n", "\nSend   n1", "Ports\n", "\nERP   Send"},
+		text.String(): {"Hosts\n", "\nSend   n1", "Ports\n", "\nERP   Send", "Orchestrations\n"},
 		string(document): {
 			`"host":"Send","node":"n1","status":"Serving","received_per_second":0,"sent_per_second":12.5,"in_process":7,`,
 			`"delivery":{"state":5,"delay_ms":100},"problem":"CRM: no secret"`, `"host":"Spare","node":null,"status":"Never served","received_per_second":null`,
 			`"name":"CRM","application":"Shop","host":"Send","state":"Started","waiting":0,"failing":0,`, `"suspended":1,`,
-			`"last_error":"nobody listens at ERP"`,
+			`"last_error":"nobody listens at ERP"`, `"name":"Ship","application":"Shop","host":"Send","state":"Started","version":1,`,
 		},
 	} {
 		for _, want := range wanted {

@@ -23,6 +23,8 @@ type Reading struct {
 	operate.Activity
 	Nodes []flowstore.HostNode
 	Ports []flowstore.PortActivity
+
+	Orchestrations []flowstore.Orchestration
 }
 
 // Read reads what goes on now, as far as the screen shows it. A role that may not use integration sees nothing of it.
@@ -37,7 +39,10 @@ func Read(ctx context.Context, db parley.DB) (r Reading, err error) {
 	if r.Nodes, err = flowstore.Hosts(ctx, db, flowstore.Scope{}); err != nil {
 		return r, err
 	}
-	r.Ports, err = flowstore.PortActivities(ctx, db)
+	if r.Ports, err = flowstore.PortActivities(ctx, db); err != nil {
+		return r, err
+	}
+	r.Orchestrations, err = flowstore.Orchestrations(ctx, db, flowstore.Scope{})
 	return r, err
 }
 

@@ -17,14 +17,16 @@ const (
 	waitScreen
 	hostScreen
 	portScreen
+	orchestrationScreen
 	screenCount
 )
 
-var screenNames = [screenCount]string{"queues", "conversations", "waits", "hosts", "ports"}
+var screenNames = [screenCount]string{"queues", "conversations", "waits", "hosts", "ports", "orchestrations"}
 
 // firstSorting is how each screen is sorted before anybody chooses; -1 keeps the order of the reading.
 var firstSorting = [screenCount]sorting{
 	queueScreen: {column: 2}, conversationScreen: {column: -1}, waitScreen: {column: -1}, hostScreen: {column: -1}, portScreen: {column: 3},
+	orchestrationScreen: {column: 3},
 }
 
 // tableOf makes the table of a screen.
@@ -38,6 +40,8 @@ func tableOf(s screen, snapshot Snapshot) table {
 		return hostTable(snapshot.Hosts)
 	case portScreen:
 		return portTable(snapshot.Ports)
+	case orchestrationScreen:
+		return orchestrationTable(snapshot.Orchestrations)
 	default:
 		return queueTable(snapshot.Queues)
 	}

@@ -11,6 +11,8 @@ type Snapshot struct {
 	Queues []Queue                  `json:"queues"`
 	Hosts  []Host                   `json:"hosts"`
 	Ports  []flowstore.PortActivity `json:"ports"`
+
+	Orchestrations []flowstore.Orchestration `json:"orchestrations"`
 }
 
 // Host is a host of integration and a node that serves it, or served it last; Node is nil where none ever did.
@@ -53,7 +55,7 @@ type Queue struct {
 func Compare(before *Reading, now Reading) Snapshot {
 	snapshot := Snapshot{
 		Activity: now.Activity, Queues: make([]Queue, 0, len(now.Queues)), Hosts: hostsOf(now.Nodes),
-		Ports: append([]flowstore.PortActivity{}, now.Ports...),
+		Ports: append([]flowstore.PortActivity{}, now.Ports...), Orchestrations: append([]flowstore.Orchestration{}, now.Orchestrations...),
 	}
 	earlier := map[int32]operate.QueueActivity{}
 	var seconds float64
