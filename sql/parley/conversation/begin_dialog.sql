@@ -111,9 +111,6 @@ create function parley._p_begin_dialog(
 ) returns parley._p_endpoint
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set jit = off
 as $$
 declare
   v_parts record;
@@ -190,9 +187,13 @@ create function parley.begin_dialog(
 ) returns uuid
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
+  v_version bigint := pg_sequence_last_value('parley._p_catalog_version');
   v_now timestamptz := clock_timestamp();
   v_group_id bigint;
   v_made record;
@@ -212,7 +213,7 @@ begin
       gen_random_uuid(), d.owner, d.to_service, coalesce(encryption, true),
       v_now + interval '2147483647 seconds', v_now
     from parley._p_local_dialog as d
-    where d.catalog_version = pg_sequence_last_value('parley._p_catalog_version')
+    where d.catalog_version = v_version
       and d.from_service = begin_dialog.from_service
       and d.to_service = begin_dialog.to_service
       and d.contract = begin_dialog.contract

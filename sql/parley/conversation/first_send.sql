@@ -97,6 +97,7 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
+  v_version bigint;
   v_dialog parley._p_local_dialog;
   v_role oid;
   v_far_id bigint;
@@ -107,9 +108,10 @@ begin
     or not pg_try_advisory_xact_lock_shared(hashtextextended('parley routes ' || endpoint.far_service, 0)) then
     return false;
   end if;
+  v_version := pg_sequence_last_value('parley._p_catalog_version');
   select d.* into v_dialog
   from parley._p_local_dialog as d
-  where d.catalog_version = pg_sequence_last_value('parley._p_catalog_version')
+  where d.catalog_version = v_version
     and d.from_service = endpoint.service_name
     and d.to_service = endpoint.far_service
     and d.contract = endpoint.service_contract_name
