@@ -20,6 +20,10 @@ var unpinned = map[string]string{
 	"parley._p_lock_first_group":  partOfReceive,
 	"parley._p_record_received":   partOfReceive,
 	"parley._p_end_wait":          partOfReceive,
+	"parley._p_lock_both_to_end":  partOfEnd,
+	"parley._p_end_usual_side":    partOfEnd,
+	"parley._p_end_sides":         partOfEnd,
+	"parley._p_remove_sides":      partOfEnd,
 	"parley._p_set_aside_lane":    putInLine,
 	"parley._p_waiting_lane":      putInLine,
 	"parley._p_lanes":             putInLine,
@@ -53,6 +57,8 @@ var unpinned = map[string]string{
 const putInLine = "a pinned search_path would keep the planner from putting it in line, in statements of SEND, RECEIVE and the views"
 
 const partOfReceive = "each RECEIVE calls it: setting the search_path would cost as much as the call"
+
+const partOfEnd = "each END calls it: setting the search_path once more would cost a hundredth of it"
 
 const inLineOfSend = "a pinned search_path would keep the planner from putting it in line; it calls another form of itself"
 

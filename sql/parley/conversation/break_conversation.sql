@@ -16,7 +16,7 @@ begin
     where g.group_id = endpoint.group_id
     for update skip locked;
     if found then
-      perform parley._p_remove_both(endpoint, v_far);
+      found := parley._p_remove_both(endpoint, v_far);
       return;
     end if;
   end if;

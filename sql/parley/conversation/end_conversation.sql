@@ -1,84 +1,8 @@
 -- END CONVERSATION in its three forms, and what ends conversations from the broker's side.
 --
--- Locks: the group of this side, then both endpoint rows in the order of their ids; this side's FOR UPDATE, so that no
--- send on it is under way, the far side's FOR NO KEY UPDATE, so that its senders are not held up. A reader of the far
--- side holds only its group row and is never waited for: when a side that ended before goes too, its group is locked
--- only if it is free, and otherwise the alarms remove that side a little later.
-
-create function parley._p_lock_group_of(endpoint_id bigint) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_group_id bigint;
-begin
-  loop
-    select e.group_id into v_group_id from parley._p_endpoint as e where e.endpoint_id = _p_lock_group_of.endpoint_id;
-    exit when not found;
-    perform from parley._p_conversation_group as g where g.group_id = v_group_id for update;
-    -- MOVE may have changed the group while we waited. Now it cannot any more (keeps S9).
-    exit when exists (
-      select from parley._p_endpoint as e where e.endpoint_id = _p_lock_group_of.endpoint_id and e.group_id = v_group_id
-    );
-  end loop;
-end
-$$;
-
-comment on function parley._p_lock_group_of(bigint) is
-'Locks the group that an endpoint is in, waiting for its holder; does nothing when the endpoint is gone.';
-
-create function parley._p_lock_to_end(handle uuid) returns parley._p_endpoint
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_found record;
-  v_endpoint parley._p_endpoint;
-begin
-  loop
-    select e.endpoint_id, e.group_id, e.far_endpoint_id, f.endpoint_id as locked_id into v_found
-    from parley._p_endpoint as e
-    join parley._p_conversation_group as g on g.group_id = e.group_id
-    left join parley._p_endpoint as f on f.endpoint_id = e.far_endpoint_id
-    where e.conversation_handle = handle
-    for update of g;
-    if not found then
-      v_endpoint := parley._p_find_endpoint(handle, 'END');
-      -- MOVE has left the group empty while we waited for it.
-      continue when exists (select from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id);
-      perform from parley._p_endpoint as e where e.endpoint_id = v_endpoint.endpoint_id for update;
-      return v_endpoint;
-    elsif v_found.locked_id > v_found.endpoint_id then
-      select e.* into v_endpoint
-      from parley._p_endpoint as e
-      join parley._p_endpoint as f on f.endpoint_id = e.far_endpoint_id
-      where e.endpoint_id = v_found.endpoint_id and e.group_id = v_found.group_id
-      for update of e for no key update of f;
-    elsif v_found.locked_id < v_found.endpoint_id then
-      select e.* into v_endpoint
-      from parley._p_endpoint as e
-      join parley._p_endpoint as f on f.endpoint_id = e.far_endpoint_id
-      where e.endpoint_id = v_found.endpoint_id and e.group_id = v_found.group_id
-      for no key update of f for update of e;
-    else
-      select e.* into v_endpoint
-      from parley._p_endpoint as e
-      where e.endpoint_id = v_found.endpoint_id
-        and e.group_id = v_found.group_id
-        and e.far_endpoint_id is not distinct from v_found.far_endpoint_id
-      for update;
-    end if;
-    -- While we waited, MOVE may have changed the group, the first send may have made the far side, and that may have
-    -- gone. With the locks neither can (keeps S9).
-    exit when found;
-  end loop;
-  return v_endpoint;
-end
-$$;
-
-comment on function parley._p_lock_to_end(uuid) is
-'Locks a side of a conversation, its group and its far side, in the order that all follow.
-Errors: 8418, 8426, 8427.';
+-- Locks: those of conversation/lock_to_end.sql. A reader of the far side holds only its group row and is never waited
+-- for: when a side that ended before goes too, its group is locked only if it is free, and otherwise the alarms remove
+-- that side a little later.
 
 create function parley._p_end_without_error(conversation_handle uuid, caller parley.caller) returns boolean
 language plpgsql security definer
@@ -173,14 +97,15 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
-  v_endpoint parley._p_endpoint;
-begin
   -- Before any row, as SEND does.
-  perform pg_sequence_last_value('parley._p_broker_switch');
-  v_endpoint := parley._p_lock_to_end(handle);
-  found := parley._p_require_conversation_owner(caller, v_endpoint, 'END CONVERSATION');
-  found := parley._p_end_side(v_endpoint, message_type_id, body);
-  return true;
+  v_is_disabled boolean := pg_sequence_last_value('parley._p_broker_switch') is not null;
+  v_sides record := parley._p_lock_both_to_end(handle);
+begin
+  if pg_has_role(caller, (v_sides.endpoint).owner, 'usage') is not true then
+    found := parley._p_require_conversation_owner(caller, v_sides.endpoint, 'END CONVERSATION');
+  end if;
+  return message_type_id = 2 and not v_is_disabled and parley._p_end_usual_side(v_sides.endpoint, v_sides.far)
+    or parley._p_end_side(v_sides.endpoint, message_type_id, body);
 end
 $$;
 
@@ -199,21 +124,19 @@ begin
     when 'SO' then
       perform parley._p_remove_endpoint(endpoint);
     when 'CO' then
-      if message_type_id = 1 or not parley._p_end_here(endpoint) then
-        if message_type_id = 2 and endpoint.has_delayed and parley._p_end_later(endpoint) then
-          perform parley._p_trace_dialog(endpoint, v_subclass);
-          return true;
-        end if;
-        perform parley._p_discard_messages(endpoint.endpoint_id);
-        if message_type_id = 1 then
-          message_type_id := parley._p_drop_unsent(endpoint);
-        end if;
-        perform parley._p_set_state(endpoint.endpoint_id, 'DO');
-        if message_type_id is null then
-          perform parley._p_remove_endpoint(endpoint);
-        else
-          perform parley._p_send_end(endpoint, message_type_id, body);
-        end if;
+      if message_type_id = 2 and endpoint.has_delayed and parley._p_end_later(endpoint) then
+        perform parley._p_trace_dialog(endpoint, v_subclass);
+        return true;
+      end if;
+      perform parley._p_discard_messages(endpoint.endpoint_id);
+      if message_type_id = 1 then
+        message_type_id := parley._p_drop_unsent(endpoint);
+      end if;
+      perform parley._p_set_state(endpoint.endpoint_id, 'DO');
+      if message_type_id is null then
+        perform parley._p_remove_endpoint(endpoint);
+      else
+        perform parley._p_send_end(endpoint, message_type_id, body);
       end if;
     when 'DI' then
       perform parley._p_close_both(endpoint);
@@ -244,67 +167,84 @@ comment on function parley._p_end_side(parley._p_endpoint, integer, bytea) is
 'Ends one side, locked by _p_lock_to_end, with EndDialog (2) or Error (1); the transitions of spec 3.2.
 Errors: 8427.';
 
-create function parley._p_end_here(endpoint parley._p_endpoint) returns boolean
+create function parley._p_end_usual_side(endpoint parley._p_endpoint, far parley._p_endpoint) returns boolean
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
-declare
-  v_far parley._p_endpoint;
 begin
-  select * into v_far from parley._p_endpoint as e where e.endpoint_id = endpoint.far_endpoint_id and e.state = 'CO';
-  if not found or endpoint.has_delayed or pg_sequence_last_value('parley._p_broker_switch') is not null then
+  if endpoint.state operator(pg_catalog.=) 'CO' and far.state operator(pg_catalog.=) 'CO'
+    and not endpoint.has_delayed then
+    if exists (
+      select from parley._p_retained as r where r.endpoint_id operator(pg_catalog.=) endpoint.endpoint_id
+    ) or not endpoint.is_plain then
+      perform parley._p_discard_messages(endpoint.endpoint_id);
+    end if;
+    found := parley._p_end_sides(array[endpoint.endpoint_id], array[far.endpoint_id]);
+    if not far.is_initiator then
+      perform parley._p_set_alarm(
+        far.endpoint_id, 'abandoned',
+        pg_catalog.clock_timestamp() operator(pg_catalog.+) pg_catalog.make_interval(secs => b.abandoned_seconds)
+      )
+      from parley._p_broker as b;
+    end if;
+    if pg_catalog.pg_sequence_last_value('parley._p_trace_until') operator(pg_catalog.>) 0::pg_catalog.int8 then
+      perform parley._p_trace_dialog(far, 7);
+    end if;
+  elsif endpoint.state operator(pg_catalog.=) 'DI' and far.state operator(pg_catalog.=) 'DO'
+    and endpoint.is_plain and far.is_plain and not parley._p_keeps_snapshot() then
+    -- Our own group END holds; a session that delivers messages that were delayed does not hold that of the far side.
+    perform
+    from parley._p_conversation_group as g
+    where g.group_id operator(pg_catalog.=) far.group_id
+    for update skip locked;
+    if not found then
+      return false;
+    end if;
+    found := parley._p_remove_both(endpoint, far);
+  else
     return false;
   end if;
-  if exists (select from parley._p_retained as r where r.endpoint_id = endpoint.endpoint_id)
-    or exists (select from parley._p_expedited as x where x.endpoint_id = endpoint.endpoint_id) then
-    perform parley._p_discard_messages(endpoint.endpoint_id);
-  end if;
-  perform parley._p_end_sides(array[endpoint.endpoint_id], array[v_far.endpoint_id]);
-  perform parley._p_trace_dialog(v_far, 7);
-  if not v_far.is_initiator then
-    perform parley._p_set_alarm(
-      v_far.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds)
-    )
-    from parley._p_broker as b;
+  if pg_catalog.pg_sequence_last_value('parley._p_trace_until') operator(pg_catalog.>) 0::pg_catalog.int8 then
+    perform parley._p_trace_dialog(endpoint, 2);
   end if;
   return true;
 end
 $$;
 
-comment on function parley._p_end_here(parley._p_endpoint) is
-'Ends a side, in state CO and locked by _p_lock_to_end, whose far side in this database is in state CO too: what
-_p_discard_messages, _p_set_state and _p_send_end do, in one statement. Gives false, and has done nothing, for any
-other, for one that has sent for later, and while the broker is disabled.
+comment on function parley._p_end_usual_side(parley._p_endpoint, parley._p_endpoint) is
+'Ends a side with EndDialog as _p_end_side does, in fewer statements, where both sides are open or the far side has
+ended before. Gives false, and has done nothing, for any other, for one that has sent for later, and for one whose far
+side is held by somebody else. The broker is enabled.
+Arguments: endpoint, far: both, locked by _p_lock_both_to_end; far may be null.
 Source: spec 3.2, 4.6.';
 
-create function parley._p_end_sides(endpoints bigint[], far_endpoints bigint[]) returns void
+create function parley._p_end_sides(endpoints bigint[], far_endpoints bigint[]) returns boolean
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 begin
   with discarded_messages as (
-    delete from parley._p_message as m where m.endpoint_id = any (endpoints)
+    delete from parley._p_message as m where m.endpoint_id operator(pg_catalog.=) any (endpoints)
   ), discarded_alarms as (
-    delete from parley._p_alarm as a where a.endpoint_id = any (endpoints)
+    delete from parley._p_alarm as a where a.endpoint_id operator(pg_catalog.=) any (endpoints)
   ), ended as (
     update parley._p_endpoint as e
-    set state = case when e.endpoint_id = any (endpoints) then 'DO' else 'DI' end, state_since = clock_timestamp(),
-      destination_lane = null
-    where e.endpoint_id = any (endpoints || far_endpoints)
+    set state = case when e.endpoint_id operator(pg_catalog.=) any (endpoints) then 'DO' else 'DI' end,
+      state_since = pg_catalog.clock_timestamp(), destination_lane = null
+    where e.endpoint_id operator(pg_catalog.=) any (endpoints operator(pg_catalog.||) far_endpoints)
     returning e.endpoint_id, e.state, e.service_id, e.priority
   )
   insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id)
-  select nextval(q.position_sequence) * 1024, e.endpoint_id,
+  select pg_catalog.nextval(q.position_sequence) operator(pg_catalog.*) 1024::pg_catalog.int8, e.endpoint_id,
     case
-      when pg_sequence_last_value(q.wakeup_sequence) > 0
+      when pg_catalog.pg_sequence_last_value(q.wakeup_sequence) operator(pg_catalog.>) 0::pg_catalog.int8
         then parley._p_admit(parley._p_lane(q.queue_id, e.priority), q.wakeup_sequence, null)
-      else clock_timestamp()
+      else pg_catalog.clock_timestamp()
     end,
     parley._p_lane(q.queue_id, e.priority), 2
   from ended as e
-  join parley._p_service as s on s.service_id = e.service_id
-  join parley._p_queue as q on q.queue_id = s.queue_id
-  where e.state = 'DI';
+  join parley._p_service as s on s.service_id operator(pg_catalog.=) e.service_id
+  join parley._p_queue as q on q.queue_id operator(pg_catalog.=) s.queue_id
+  where e.state operator(pg_catalog.=) 'DI';
+  return true;
 end
 $$;
 

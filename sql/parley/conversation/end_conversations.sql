@@ -59,7 +59,7 @@ begin
     and not exists (select from parley._p_retained as r where r.endpoint_id = e.endpoint_id)
     and not exists (select from parley._p_expedited as x where x.endpoint_id = e.endpoint_id);
   if v_ending.endpoints <> '{}' then
-    perform parley._p_end_sides(v_ending.endpoints, v_ending.fars);
+    found := parley._p_end_sides(v_ending.endpoints, v_ending.fars);
     for v_id in select u.id from unnest(v_ending.targets) as u (id) order by u.id loop
       perform parley._p_set_alarm(v_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds))
       from parley._p_broker as b;
@@ -89,7 +89,7 @@ begin
     for update of g skip locked
   ) as o;
   if v_gone.endpoints <> '{}' then
-    perform parley._p_remove_sides(v_gone.endpoints, v_gone.groups);
+    found := parley._p_remove_sides(v_gone.endpoints, v_gone.groups);
   end if;
   return v_ending.handles || v_gone.handles;
 end

@@ -118,7 +118,7 @@ comment on function parley._p_remove_endpoint(parley._p_endpoint) is
 (spec 3.3, 3.6). When somebody else holds the group or sends to it just now, or at REPEATABLE READ, the endpoint is
 closed now and removed by an alarm, in a later transaction.';
 
-create function parley._p_remove_both(near parley._p_endpoint, far parley._p_endpoint) returns void
+create function parley._p_remove_both(near parley._p_endpoint, far parley._p_endpoint) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -133,7 +133,7 @@ begin
     perform parley._p_discard_messages(near.endpoint_id), parley._p_discard_messages(far.endpoint_id);
     delete from parley._p_transmission as t where t.endpoint_id = any (v_ids);
   end if;
-  perform parley._p_remove_sides(v_ids, array[near.group_id, far.group_id]);
+  return parley._p_remove_sides(v_ids, array[near.group_id, far.group_id]);
 end
 $$;
 
@@ -141,23 +141,22 @@ comment on function parley._p_remove_both(parley._p_endpoint, parley._p_endpoint
 'Removes both sides of a conversation of this database, in one statement, as _p_remove_endpoint would one after the
 other. The caller has locked both, and their groups; both are plain, so each is alone in its group.';
 
-create function parley._p_remove_sides(endpoints bigint[], groups bigint[]) returns void
+create function parley._p_remove_sides(endpoints bigint[], groups bigint[]) returns boolean
 language plpgsql
-set search_path = pg_catalog, pg_temp
 as $$
 begin
   with removed_messages as (
-    delete from parley._p_message as m where m.endpoint_id = any (endpoints)
+    delete from parley._p_message as m where m.endpoint_id operator(pg_catalog.=) any (endpoints)
   ), removed_alarms as (
-    delete from parley._p_alarm as a where a.endpoint_id = any (endpoints)
+    delete from parley._p_alarm as a where a.endpoint_id operator(pg_catalog.=) any (endpoints)
   ), removed_progress as (
-    delete from parley._p_receive_progress as p where p.endpoint_id = any (endpoints)
+    delete from parley._p_receive_progress as p where p.endpoint_id operator(pg_catalog.=) any (endpoints)
   ), removed_endpoints as (
-    delete from parley._p_endpoint as e where e.endpoint_id = any (endpoints)
+    delete from parley._p_endpoint as e where e.endpoint_id operator(pg_catalog.=) any (endpoints)
     returning e.group_id, e.conversation_handle, e.conversation_id, e.is_initiator, e.service_contract_id, e.service_id,
       e.far_service, e.owner, e.lifetime, e.priority
   ), removed_groups as (
-    delete from parley._p_conversation_group as g where g.group_id = any (groups)
+    delete from parley._p_conversation_group as g where g.group_id operator(pg_catalog.=) any (groups)
     returning g.group_id, g.conversation_group_id
   )
   insert into parley._p_tombstone (
@@ -165,11 +164,13 @@ begin
     far_service, owner, lifetime, priority, expires_at
   )
   select e.conversation_handle, e.conversation_id, false, e.service_contract_id, g.conversation_group_id, e.service_id,
-    e.far_service, e.owner, e.lifetime, e.priority, clock_timestamp() + make_interval(secs => b.tombstone_seconds)
+    e.far_service, e.owner, e.lifetime, e.priority,
+    pg_catalog.clock_timestamp() operator(pg_catalog.+) pg_catalog.make_interval(secs => b.tombstone_seconds)
   from removed_endpoints as e
-  join removed_groups as g on g.group_id = e.group_id
+  join removed_groups as g on g.group_id operator(pg_catalog.=) e.group_id
   cross join parley._p_broker as b
   where not e.is_initiator;
+  return true;
 end
 $$;
 
