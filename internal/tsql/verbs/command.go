@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -26,42 +25,64 @@ type runOptions struct {
 	files     []string
 	variables []string
 	stops     bool
+	checks    bool
 }
 
 // New makes the command that runs scripts of T-SQL.
 func New(a *verb.App) *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
-		Use:   "tsql [-f FILE]...",
-		Short: "Run scripts of T-SQL as sqlcmd does",
+		Use:   "tsql [-f FILE]... | --check FILE...",
+		Short: "Run scripts of T-SQL as sqlcmd does, or check them",
 		Long: `Run scripts of T-SQL: batches that GO separates, with the messages, result sets and errors that SQL Server gives.
-Without -f the script comes from standard input.`,
+Without -f the script comes from standard input.
+
+With --check nothing runs and no database is needed: each file is listed with what it uses and what is refused, with
+reason and line. The exit code is 1 where something is refused or does not run yet.`,
 		Example: `  parley tsql -f install.sql -f test.sql
-  parley tsql -v Database=shop -b -f install.sql`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runScripts(cmd.Context(), a, o) },
+  parley tsql -v Database=shop -b -f install.sql
+  parley tsql --check install.sql procedures.sql`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, files []string) error {
+			options, err := o.ofScripts()
+			switch {
+			case err != nil:
+				return err
+			case o.checks:
+				return checkFiles(a, append(o.files, files...), options)
+			case len(files) > 0:
+				return verb.Usagef("%s: name a script to run by -f, or give --check", files[0])
+			}
+			return runScripts(cmd.Context(), a, o.files, options)
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&o.files, "file", "f", nil, "run this script; - is standard input")
 	flags.StringArrayVarP(&o.variables, "variable", "v", nil, "NAME=VALUE of $(NAME) in the script")
 	flags.BoolVarP(&o.stops, "stop-on-error", "b", false, "stop at the first batch with an error, with exit code 1")
+	flags.BoolVar(&o.checks, "check", false, "list what the files use and what is refused, and run nothing")
 	return cmd
+}
+
+// ofScripts gives the flags in the form in which scripts are read.
+func (o *runOptions) ofScripts() (script.Options, error) {
+	variables := map[string]string{}
+	for _, v := range o.variables {
+		name, value, found := strings.Cut(v, "=")
+		if !found || name == "" {
+			return script.Options{}, verb.Usagef("-v %q is no NAME=VALUE", v)
+		}
+		variables[name] = strings.Trim(value, "\"")
+	}
+	return script.Options{Variables: variables, Environment: os.LookupEnv, Read: readBeside, StopOnError: o.stops}, nil
 }
 
 // errStopped says that a batch had an error, and that the script asked to stop there. The error was printed already.
 var errStopped = errors.New("a batch failed")
 
-func runScripts(ctx context.Context, a *verb.App, o runOptions) (err error) {
-	variables := map[string]string{}
-	for _, v := range o.variables {
-		name, value, found := strings.Cut(v, "=")
-		if !found || name == "" {
-			return verb.Usagef("-v %q is no NAME=VALUE", v)
-		}
-		variables[name] = strings.Trim(value, "\"")
-	}
-	if len(o.files) == 0 {
-		o.files = []string{"-"}
+func runScripts(ctx context.Context, a *verb.App, files []string, options script.Options) (err error) {
+	if len(files) == 0 {
+		files = []string{"-"}
 	}
 	db := connection.New(a.ConnectTo)
 	s := interpreter.New(identity(), nil, db)
@@ -76,10 +97,8 @@ func runScripts(ctx context.Context, a *verb.App, o runOptions) (err error) {
 	if a.JSON {
 		counted.Sink = session.NewJSONSink(a.Stdout)
 	}
-	for _, file := range o.files {
-		if err := runFile(ctx, a, s, counted, file, script.Options{
-			Variables: variables, Environment: os.LookupEnv, Read: readBeside, StopOnError: o.stops,
-		}); err != nil {
+	for _, file := range files {
+		if err := runFile(ctx, a, s, counted, file, options); err != nil {
 			if errors.Is(err, errStopped) {
 				return verb.ExitWith(nil, 1)
 			}
@@ -101,11 +120,11 @@ func identity() interpreter.Identity {
 	return id
 }
 
-// readBeside reads a file that :r names: its path is relative to that of the file with the :r.
+// readBeside reads a file that :r names: its path is relative to that of the file with the :r, and may have backslashes.
 func readBeside(from, name string) (path string, content []byte, err error) {
-	path = name
-	if !filepath.IsAbs(name) && from != "" {
-		path = filepath.Join(filepath.Dir(from), name)
+	path = filepath.FromSlash(strings.ReplaceAll(name, `\`, "/"))
+	if !filepath.IsAbs(path) && from != "" {
+		path = filepath.Join(filepath.Dir(from), path)
 	}
 	content, err = os.ReadFile(path)
 	return path, content, err
@@ -126,19 +145,18 @@ func (f *failures) Message(m *fault.Error) error {
 }
 
 func runFile(ctx context.Context, a *verb.App, s session.Session, sink *failures, file string, o script.Options) error {
-	var content []byte
-	var err error
+	content, err := readScript(a, file)
+	if err != nil {
+		return err
+	}
 	if file == "-" {
 		file = ""
-		content, err = io.ReadAll(a.Stdin)
-	} else {
-		content, err = os.ReadFile(file)
-	}
-	if err != nil {
-		return fmt.Errorf("reading the script: %w", err)
 	}
 	text, _ := script.Decode(content)
 	for batch, err := range script.Batches(file, text, o) {
+		if fault, is := errors.AsType[*script.Error](err); is {
+			return verb.WithHint(err, fault.Hint)
+		}
 		if err != nil {
 			return err
 		}
