@@ -15,7 +15,7 @@ type Use struct {
 	Column int // in characters, from 1
 }
 
-// Checker keeps in mind which procedures and types the batches before defined.
+// Checker keeps in mind which procedures, tables and types the batches of a run define.
 type Checker struct {
 	defined map[string]bool
 }
@@ -29,14 +29,27 @@ type visitor struct {
 	uses  []Use
 	depth int // of texts in texts
 	base  *ast.Place
+	// tables are calls that stand in FROM, where the user's functions need no schema.
+	tables map[*ast.Call]bool
 }
 
 // deepest is how many texts with statements may stand in one another.
 const deepest = 8
 
+// Define keeps what a batch defines. A run calls it with all batches first, because one may use what a later one
+// defines.
+func (c *Checker) Define(batch *ast.Batch) {
+	ast.Walk(batch, func(node ast.Node) bool {
+		if name, is := definedName(node); is {
+			c.defined[strings.ToUpper(name)] = true
+		}
+		return true
+	})
+}
+
 // Batch lists the constructs of a batch, in the order of the text.
 func (c *Checker) Batch(batch *ast.Batch) []Use {
-	v := &visitor{Checker: c}
+	v := &visitor{Checker: c, tables: map[*ast.Call]bool{}}
 	v.batch(batch)
 	slices.SortStableFunc(v.uses, func(a, b Use) int {
 		if a.Line != b.Line {
@@ -48,12 +61,7 @@ func (c *Checker) Batch(batch *ast.Batch) []Use {
 }
 
 func (v *visitor) batch(batch *ast.Batch) {
-	ast.Walk(batch, func(node ast.Node) bool {
-		if name, is := definedName(node); is {
-			v.defined[strings.ToUpper(name)] = true
-		}
-		return true
-	})
+	v.Define(batch)
 	ast.Walk(batch, func(node ast.Node) bool {
 		v.visit(node)
 		return true
@@ -112,7 +120,7 @@ func (v *visitor) text(e ast.Expression) {
 		})
 		return
 	}
-	inner := &visitor{Checker: v.Checker, depth: v.depth + 1, base: base}
+	inner := &visitor{Checker: v.Checker, depth: v.depth + 1, base: base, tables: v.tables}
 	inner.batch(batch)
 	v.uses = append(v.uses, inner.uses...)
 }

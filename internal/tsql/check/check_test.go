@@ -126,11 +126,16 @@ func TestConstructsHaveStateAndPlace(t *testing.T) {
 func TestProceduresOfTheScriptAreKnown(t *testing.T) {
 	t.Parallel()
 	checker := check.New()
-	for _, text := range []string{"CREATE PROCEDURE sp_mine AS SELECT 1", "EXEC dbo.SP_Mine"} {
+	var batches []*ast.Batch
+	for _, text := range []string{"EXEC dbo.SP_Mine", "CREATE PROCEDURE sp_mine AS SELECT 1 FROM mine(1) AS m CROSS APPLY STRING_SPLIT('a', ',')"} {
 		batch, err := parser.Parse(text, parser.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
+		checker.Define(batch)
+		batches = append(batches, batch)
+	}
+	for _, batch := range batches {
 		for _, use := range checker.Batch(batch) {
 			if use.State == check.Refused {
 				t.Errorf("%s is refused: %s", use.Name, use.Reason)

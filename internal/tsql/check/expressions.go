@@ -133,7 +133,7 @@ func (v *visitor) function(n *ast.Call) {
 		v.use(n, "function $PARTITION")
 	case ownTables[name] && len(n.Name.Parts) == 1:
 		v.use(n, name)
-	case len(n.Name.Parts) == 1:
+	case len(n.Name.Parts) == 1 && (!v.tables[n] || Find("function "+name).Reason != unknown):
 		v.use(n, "function "+name)
 	}
 }

@@ -106,6 +106,9 @@ func (v *visitor) functionTable(n *ast.FunctionTable) {
 	if call, is := n.Function.(*ast.Call); is && len(call.Name.Parts) == 1 && ownTables[strings.ToUpper(call.Name.Object())] {
 		return // the call is counted
 	}
+	if call, is := n.Function.(*ast.Call); is {
+		v.tables[call] = true
+	}
 	v.use(n, "function as a table")
 }
 

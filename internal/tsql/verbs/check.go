@@ -46,6 +46,13 @@ type checkedFile struct {
 	Batches    int                `json:"batches"`
 	Faults     []checkedFault     `json:"faults"`
 	Constructs []checkedConstruct `json:"constructs"`
+	parsed     []parsedBatch
+}
+
+// parsedBatch is a batch that has no fault.
+type parsedBatch struct {
+	batch *script.Batch
+	tree  *ast.Batch
 }
 
 // checkFiles lists what files of T-SQL use and what is refused, and runs none of it. The exit code is 1 where something is
@@ -55,16 +62,22 @@ func checkFiles(a *verb.App, files []string, options script.Options) error {
 		return verb.Usagef("--check needs the files to check")
 	}
 	checker := check.New()
-	var all []checkedFile
-	good := true
+	all := make([]checkedFile, 0, len(files))
 	for _, name := range files {
 		content, err := readScript(a, name)
 		if err != nil {
 			return err
 		}
-		checked := checkFile(checker, name, content, options)
-		good = good && checked.isGood()
-		all = append(all, checked)
+		file := parseFile(name, content, options)
+		for _, batch := range file.parsed {
+			checker.Define(batch.tree)
+		}
+		all = append(all, file)
+	}
+	good := true
+	for i := range all {
+		all[i].use(checker)
+		good = good && all[i].isGood()
 	}
 	if a.JSON {
 		if err := verb.EncodeJSON(a.Stdout, all); err != nil {
@@ -94,7 +107,8 @@ func readScript(a *verb.App, name string) (content []byte, err error) {
 	return content, nil
 }
 
-func checkFile(checker *check.Checker, name string, content []byte, options script.Options) checkedFile {
+// parseFile reads the batches of a file, and finds its faults.
+func parseFile(name string, content []byte, options script.Options) checkedFile {
 	text, encoding := script.Decode(content)
 	file := checkedFile{File: name, Encoding: encoding, Faults: []checkedFault{}, Constructs: []checkedConstruct{}}
 	quotes := parser.Options{} // as a session of the runner begins
@@ -110,12 +124,19 @@ func checkFile(checker *check.Checker, name string, content []byte, options scri
 			continue
 		}
 		quotes.StringsInDoubleQuotes = quotesBehind(tree, quotes.StringsInDoubleQuotes)
-		for _, use := range checker.Batch(tree) {
-			file.add(use, placeIn(batch, use.Line, use.Column))
+		file.parsed = append(file.parsed, parsedBatch{batch, tree})
+	}
+	return file
+}
+
+// use lists the constructs of the batches, those first that stop the file.
+func (f *checkedFile) use(checker *check.Checker) {
+	for _, parsed := range f.parsed {
+		for _, use := range checker.Batch(parsed.tree) {
+			f.add(use, placeIn(parsed.batch, use.Line, use.Column))
 		}
 	}
-	slices.SortStableFunc(file.Constructs, func(a, b checkedConstruct) int { return cmp.Compare(rank(a.State), rank(b.State)) })
-	return file
+	slices.SortStableFunc(f.Constructs, func(a, b checkedConstruct) int { return cmp.Compare(rank(a.State), rank(b.State)) })
 }
 
 // quotesBehind gives the setting of QUOTED_IDENTIFIER behind a batch: true where "text" is a string.
