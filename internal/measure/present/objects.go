@@ -90,7 +90,7 @@ func changedTables(a *bottleneck.Analysis) report.Table {
 
 func statementTable(a *bottleneck.Analysis) report.Table {
 	t := report.Table{
-		Caption: "Statements" + perMessage(a), Words: true, Head: []string{"Statement", "Calls", "ms a call", "Log bytes", "Read", "Dirtied"},
+		Caption: "Statements" + perMessage(a), Head: []string{"Statement", "Calls", "ms a call", "Log bytes", "Read", "Dirtied"},
 	}
 	for _, one := range a.Statements {
 		t.Rows = append(t.Rows, []string{
