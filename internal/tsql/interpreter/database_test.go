@@ -67,6 +67,7 @@ func TestTransactionsKeepInTheDatabaseWhatTheirClassSays(t *testing.T) {
 		{"the inner COMMIT commits nothing", "BEGIN TRAN BEGIN TRAN INSERT INTO item VALUES (1, 'a') COMMIT ROLLBACK", "", nil},
 		{"IMPLICIT_TRANSACTIONS begins one", "SET IMPLICIT_TRANSACTIONS ON INSERT INTO item VALUES (1, 'a') PRINT @@TRANCOUNT ROLLBACK", "", nil},
 		{"the end of the session rolls back", "BEGIN TRAN INSERT INTO item VALUES (1, 'a')", "", nil},
+		{"a missing table is not caught at its own level, and the transaction stays", "BEGIN TRAN INSERT INTO item VALUES (1, 'a') BEGIN TRY INSERT INTO missing VALUES (1) END TRY BEGIN CATCH INSERT INTO item VALUES (2, 'b') END CATCH\nGO\nCOMMIT", "1", []int{208}},
 		{"USE does not leave a transaction", "BEGIN TRAN USE master COMMIT USE no_such_database PRINT 'not reached'", "", []int{226, 911}},
 		{"USE goes to another database", "USE master INSERT INTO item VALUES (1, 'a')", "", []int{5701, 208}},
 		{"a level holds for the next transaction", "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE BEGIN TRAN INSERT INTO item VALUES (1, 'a') COMMIT", "1", nil},

@@ -1,8 +1,10 @@
 package interpreter
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/parley-broker/parley/internal/tsql/ast"
 	"github.com/parley-broker/parley/internal/tsql/expression"
@@ -122,10 +124,7 @@ func (c *compiler) raiseError(node *ast.RaiseError) *fault.Error {
 		}
 		parts = append(parts, compiled)
 	}
-	setsError, logs := false, false
-	for _, option := range node.Options {
-		setsError, logs = setsError || option == "SETERROR", logs || option == "LOG"
-	}
+	has := func(option string) bool { return slices.Contains(node.Options, option) }
 	c.simply(node, func(ctx context.Context, a *activation) *fault.Error {
 		values := make([]value.Value, len(parts))
 		for i, p := range parts {
@@ -135,7 +134,21 @@ func (c *compiler) raiseError(node *ast.RaiseError) *fault.Error {
 			}
 			values[i] = v
 		}
-		return a.session.raised(values, setsError, logs, node.Line, a.program.name)
+		e, err := a.session.raised(values, has("LOG"))
+		if err != nil || !e.IsInformational() {
+			return cmp.Or(err, e)
+		}
+		a.session.send(e.At(node.Line, a.program.name))
+		a.session.succeeded(0)
+		if has("SETERROR") {
+			a.session.lastError = e.Number
+		}
+		if has("NOWAIT") {
+			if lost := a.session.sink.Flush(); lost != nil {
+				return a.session.stop(lost)
+			}
+		}
+		return nil
 	})
 	return nil
 }
@@ -147,16 +160,16 @@ func isSubstitute(k value.Kind) bool {
 }
 
 // raised makes the error or the message of RAISERROR. Severities to 10 inform; 20 and more, and 19, need WITH LOG.
-func (s *Session) raised(values []value.Value, setsError, logs bool, line int, procedure string) *fault.Error {
+func (s *Session) raised(values []value.Value, logs bool) (e, refused *fault.Error) {
 	severity, err := s.settings.Assign(values[1], value.Of(value.Int))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	state, err := s.settings.Assign(values[2], value.Of(value.Int))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	e := &fault.Error{
+	e = &fault.Error{
 		Number: userMessage, Severity: int(min(max(severity.Int64(), 0), 25)), State: int(state.Int64()), KeepsTransaction: true,
 	}
 	switch {
@@ -166,7 +179,7 @@ func (s *Session) raised(values []value.Value, setsError, logs bool, line int, p
 		e.State = 255
 	}
 	if e.Severity >= sysadminFrom && !logs {
-		return fault.New(2754, sysadminFrom-1)
+		return nil, fault.New(2754, sysadminFrom-1)
 	}
 	text := s.settings.Text(values[0])
 	if k := values[0].Kind(); k.IsInteger() {
@@ -174,20 +187,12 @@ func (s *Session) raised(values []value.Value, setsError, logs bool, line int, p
 		found, _, known := fault.Text(number)
 		switch {
 		case number == userMessage || number < firstMessage:
-			return fault.New(2732, number, firstMessage, 1<<31-1)
+			return nil, fault.New(2732, number, firstMessage, 1<<31-1)
 		case !known:
-			return fault.New(18054, number, e.Severity, e.State)
+			return nil, fault.New(18054, number, e.Severity, e.State)
 		}
 		e.Number, text = number, found
 	}
 	e.Message = value.CutUnits(fault.Format(text, function.Substitutes(values[3:])...), 0, maxMessage)
-	if !e.IsInformational() {
-		return e
-	}
-	s.send(e.At(line, procedure))
-	s.succeeded(0)
-	if setsError {
-		s.lastError = e.Number
-	}
-	return nil
+	return e, nil
 }

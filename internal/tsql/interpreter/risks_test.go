@@ -2,6 +2,20 @@ package interpreter
 
 import "testing"
 
+func TestExamplesOfTheDocumentation(t *testing.T) {
+	t.Parallel()
+	play(t, []scenario{
+		{"RAISERROR fills its places", "RAISERROR (N'This is message %s %d.', 10, 1, N'number', 5); RAISERROR (N'<<%*.*s>>', 10, 1, 7, 3, N'abcde'); RAISERROR (N'<<%7.3s>>', 10, 1, N'abcde');", "This is message number 5.\n<<    abc>>\n<<    abc>>"},
+		{"NOWAIT shows it at once", "RAISERROR('now', 0, 1) WITH NOWAIT", "now"},
+		{"a precedence of text and int", "DECLARE @notastring INT;\nSET @notastring = '1';\nSELECT @notastring + ' is not a string.' AS Result", "Result\nMsg 245, Level 16, State 1, Line 3\nConversion failed when converting the varchar value ' is not a string.' to data type int."},
+		{"a text takes an int", "DECLARE @string VARCHAR(10); SET @string = 1; SELECT @string + ' is a string.' AS Result", "Result\n1 is a string.\n(1 rows affected)"},
+		{"styles of binary", "SELECT CONVERT(CHAR(8), 0x4E616d65, 1) AS a, CONVERT(CHAR(8), 0x4E616d65, 2) AS b, CONVERT(BINARY(8), 'Name', 0) AS c, CONVERT(BINARY(4), '0x4E616D65', 1) AS d", "a        b        c                  d\n0x4E616D 4E616D65 0x4E616D6500000000 0x4E616D65\n(1 rows affected)"},
+		{"dates of ISO 8601", "SELECT CAST('2006-04-25T15:50:59.997' AS datetime) AS d, CONVERT(nvarchar(30), CAST('2006-04-25T15:50:59.997' AS datetime), 126) AS t", "d                       t\n2006-04-25 15:50:59.997 2006-04-25T15:50:59.997\n(1 rows affected)"},
+		{"white space of xml", "SELECT CONVERT(XML, '<root>  <child/> </root>', 1) AS x PRINT CONVERT(varchar(50), CONVERT(XML, '<root>  <child/> </root>'))", "x\n<root>  <child/> </root>\n(1 rows affected)\n<root><child/></root>"},
+		{"the class of THROW", "BEGIN TRY THROW 51000, 'The record does not exist.', 1 END TRY BEGIN CATCH PRINT CONCAT(ERROR_NUMBER(), ' ', ERROR_SEVERITY(), ' ', ERROR_STATE()) END CATCH", "51000 16 1"},
+	})
+}
+
 // These are the cases in which the fast answer is wrong, as far as they need no table.
 func TestTheFastAnswerIsNotGiven(t *testing.T) {
 	t.Parallel()
