@@ -229,7 +229,8 @@ func (r *run) failed(err error, code, place string) *Fault {
 // isCaught reports whether a scope around takes a fault: an atomic one to undo what it did, another one by its catch.
 func isCaught(n *node, code string) bool {
 	for ; n != nil; n = n.parent {
-		if sc, is := n.shape.act.(*scope); is && n.Subject == nil && n.Step == inBody && (sc.isAtomic || sc.handles(code)) {
+		if sc, is := n.shape.act.(*scope); is && n.Subject == nil && (n.Step == inBody || n.Step == isBrokenOff) &&
+			(sc.isAtomic || sc.handles(code)) {
 			return true
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"time"
 
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/traits"
@@ -218,21 +219,30 @@ func (r *run) fires(id string) bool {
 	return true
 }
 
-// setTimer gives a node the time at which it goes on.
-func (r *run) setTimer(n *node, l *length) *Fault {
+// lengthOf gives an interval of 0 to intervalMax.
+func (r *run) lengthOf(n *node, l *length) (time.Duration, *Fault) {
 	after := l.interval
 	if l.expression != nil {
 		value, fault := r.evaluate(n, l.expression)
 		if fault != nil {
-			return fault
+			return 0, fault
 		}
 		length, is := value.(types.Duration)
 		if !is {
-			return r.expressionFault(l.expression, fmt.Errorf("it gives a value of type %s and no duration", value.Type().TypeName()))
+			return 0, r.expressionFault(l.expression, fmt.Errorf("it gives a value of type %s and no duration", value.Type().TypeName()))
 		}
 		after = length.Duration
 	}
-	at := r.world.Now().Add(min(max(after, 0), intervalMax))
+	return min(max(after, 0), intervalMax), nil
+}
+
+// setTimer gives a node the time at which it goes on.
+func (r *run) setTimer(n *node, l *length) *Fault {
+	after, fault := r.lengthOf(n, l)
+	if fault != nil {
+		return fault
+	}
+	at := r.world.Now().Add(after)
 	n.ID, n.At = "t"+strconv.Itoa(r.number()), &at
 	return nil
 }

@@ -114,14 +114,11 @@ func (a *activity) ask(r *run, n *node) *Fault {
 	}
 	asked := Activity{Name: a.name, Queue: a.queue, Input: jsonOf(input), Attempts: a.attempts}
 	if a.timeout != nil {
-		of := &node{}
-		if a.timeout.expression == nil {
-			asked.TimeOut = a.timeout.interval
-		} else if fault := r.setTimer(of, a.timeout); fault != nil {
+		after, fault := r.lengthOf(n, a.timeout)
+		if fault != nil {
 			return fault
-		} else {
-			asked.TimeOut = max(of.At.Sub(r.world.Now()), time.Millisecond)
 		}
+		asked.TimeOut = max(after, time.Millisecond)
 	}
 	n.ID, n.Step = r.world.NewID(), isAsked
 	asked.ID = n.ID

@@ -11,10 +11,11 @@ const (
 	inBody       = 1
 	inCatch      = 2
 	isTakingBack = 3 // what it did, before its fault goes on
+	isBrokenOff  = 4 // by a fault that it catches: scopes that ran within it take theirs back before
 )
 
 func (a *scope) isState(_ *shape, n *node) bool {
-	if n.Step > isTakingBack || len(n.Kids) > 1 || n.Step == 0 && len(n.Kids) > 0 || n.Step > inBody && n.Fault == nil {
+	if n.Step > isBrokenOff || len(n.Kids) > 1 || n.Step == 0 && len(n.Kids) > 0 || n.Step > inBody && n.Fault == nil {
 		return false
 	}
 	for _, kid := range n.Kids {
@@ -23,7 +24,7 @@ func (a *scope) isState(_ *shape, n *node) bool {
 		}
 		isBody := kid.Shape == a.body.id && kid.Subject == nil
 		isHandler := slices.ContainsFunc(a.catches, func(c catchBlock) bool { return c.block.id == kid.Shape })
-		if n.Step == inBody && !isBody || n.Step == inCatch && !isHandler || n.Step == isTakingBack && kid.Subject == nil {
+		if n.Step == inBody && !isBody || n.Step == inCatch && !isHandler || n.Step >= isTakingBack && kid.Subject == nil {
 			return false
 		}
 	}
@@ -51,6 +52,8 @@ func (a *scope) advance(r *run, n *node) (outcome, *Fault) {
 			return a.takeInnerBack(r, n, fault)
 		}
 		return reached, nil
+	case isBrokenOff:
+		return a.continueBreakingOff(r, n)
 	}
 	return a.continueTakingBack(r, n)
 }
@@ -73,13 +76,36 @@ func (a *scope) advanceBody(r *run, n *node) (outcome, *Fault) {
 		}
 		return reached, nil
 	}
-	r.unwinding = nil
-	n.Kids, n.ID, n.At = nil, "", nil
-	handler := a.handlerOf(fault.Code)
-	if handler == nil {
+	n.ID, n.At = "", nil
+	return a.breakOff(r, n, fault)
+}
+
+// breakOff ends what runs within a scope by a fault.
+func (a *scope) breakOff(r *run, n *node, fault *Fault) (outcome, *Fault) {
+	if a.handlerOf(fault.Code) == nil {
 		return a.takeInnerBack(r, n, fault)
 	}
-	n.Step, n.Fault = inCatch, fault
+	r.unwinding = nil
+	n.Step, n.Fault, n.Left, n.Kids = isBrokenOff, fault, append(n.Left, n.unended()...), nil
+	return a.continueBreakingOff(r, n)
+}
+
+// continueBreakingOff begins the catch when the scopes that ran within have taken theirs back. A fault of a compensation takes the place of
+// the one before.
+func (a *scope) continueBreakingOff(r *run, n *node) (outcome, *Fault) {
+	reached, fault := r.takeBackOf(n, &n.Left)
+	if fault != nil {
+		return a.breakOff(r, n, fault)
+	}
+	if reached != hasEnded {
+		return reached, nil
+	}
+	fault = n.Fault
+	handler := a.handlerOf(fault.Code)
+	if handler == nil {
+		return waits, r.broken(errForeignState)
+	}
+	n.Step = inCatch
 	r.through(n.shape, handler.block.label)
 	block := r.begin(handler.block, n)
 	if handler.as != "" {
@@ -93,117 +119,22 @@ func (a *scope) advanceBody(r *run, n *node) (outcome, *Fault) {
 	return a.advance(r, n)
 }
 
-// takeInnerBack begins to take back the inner scopes that have ended, before the fault goes on.
+// takeInnerBack begins to take back the inner scopes that have ended, before the fault goes on. Among them are those of scopes that ran.
 func (a *scope) takeInnerBack(r *run, n *node, fault *Fault) (outcome, *Fault) {
 	r.unwinding = nil
-	n.Step, n.Fault, n.Kids, n.ID, n.At = isTakingBack, fault, nil, "", nil
+	n.Done = inOrder(slices.Concat(n.Done, n.Left, n.unended()))
+	n.Step, n.Fault, n.Left, n.Kids, n.ID, n.At = isTakingBack, fault, nil, nil, "", nil
 	return a.continueTakingBack(r, n)
 }
 
 func (a *scope) continueTakingBack(r *run, n *node) (outcome, *Fault) {
-	reached, fault := r.takeBackAll(n)
+	reached, fault := r.takeBackOf(n, &n.Done)
 	if fault != nil || reached != hasEnded {
 		return reached, fault
 	}
 	r.through(n.shape, n.Fault.Code)
 	passedOn := *n.Fault
 	return waits, &passedOn
-}
-
-// takeBackAll takes back the scopes that are done within a node, the last one first.
-func (r *run) takeBackAll(n *node) (outcome, *Fault) {
-	for {
-		if len(n.Kids) == 0 {
-			if len(n.Done) == 0 {
-				return hasEnded, nil
-			}
-			// It leaves the list before it begins: it is taken back once at most.
-			last := n.Done[len(n.Done)-1]
-			n.Done = n.Done[:len(n.Done)-1]
-			s := r.program.shapes[last.Shape]
-			n.Kids = []*node{{Shape: s.id, Subject: last, Frames: last.Frames, Done: last.Inner, shape: s, parent: n}}
-		}
-		reached, fault := r.advance(n.Kids[0])
-		if fault != nil || reached != hasEnded {
-			return reached, fault
-		}
-		n.Kids = nil
-	}
-}
-
-// takeBack takes a scope back that has ended well: by its compensation, or by that of its inner scopes.
-func (r *run) takeBack(n *node) (outcome, *Fault) {
-	a, is := n.shape.act.(*scope)
-	if !is {
-		return waits, r.broken(errForeignState)
-	}
-	if len(n.Kids) == 0 && !r.pass(n.shape) {
-		return hasStopped, nil
-	}
-	var reached outcome
-	var fault *Fault
-	if a.compensation != nil {
-		reached, fault = r.only(n, a.compensation)
-	} else {
-		reached, fault = r.takeBackAll(n)
-	}
-	if fault == nil && reached == hasEnded {
-		r.through(n.shape, "compensated")
-	}
-	return reached, fault
-}
-
-// commit keeps a scope that has ended well, where it can still be taken back.
-func (r *run) commit(n *node, a *scope) {
-	if a.compensation == nil && len(n.Done) == 0 {
-		return
-	}
-	done := &committed{Shape: n.Shape, Inner: n.Done}
-	for _, f := range n.Frames {
-		done.Frames = append(done.Frames, f.copied())
-	}
-	for around := n.parent; around != nil; around = around.parent {
-		if _, is := around.shape.act.(*scope); is {
-			around.Done = append(around.Done, done)
-			return
-		}
-		// Loops and calls between the two have values of their own, which go with them.
-		for _, f := range slices.Backward(around.Frames) {
-			done.Frames = append([]*frame{f.copied()}, done.Frames...)
-		}
-	}
-}
-
-func (a *compensate) advance(r *run, n *node) (outcome, *Fault) {
-	if n.Step == 0 {
-		n.Step = 1
-		source := n.parent
-		for source != nil && source.Subject == nil && source.Step < inCatch || source != nil && !isScope(source) {
-			source = source.parent
-		}
-		if source == nil {
-			return waits, r.broken(errForeignState)
-		}
-		var left []*committed
-		for _, done := range source.Done {
-			if a.isAll || slices.Contains(a.scopes, done.Shape) {
-				n.Done = append(n.Done, done)
-			} else {
-				left = append(left, done)
-			}
-		}
-		source.Done = left
-	}
-	reached, fault := r.takeBackAll(n)
-	if fault == nil && reached == hasEnded {
-		r.through(n.shape, "")
-	}
-	return reached, fault
-}
-
-func isScope(n *node) bool {
-	_, is := n.shape.act.(*scope)
-	return is
 }
 
 // mark is the point to which an atomic scope goes back.

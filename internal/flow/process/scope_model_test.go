@@ -124,11 +124,22 @@ func shapes(ops []op) []any {
 type model struct {
 	sent        []string
 	isSuspended bool
+	serial      int
+	left        []*ended // that scopes which are broken off have not taken back
 }
 
 type ended struct {
-	undo  []op
-	inner []*ended
+	serial int
+	undo   []op
+	inner  []*ended
+}
+
+// takeLeft gives what is left to take back with some scopes more, in the order in which all have ended.
+func (m *model) takeLeft(more ...*ended) []*ended {
+	all := append(m.left, more...)
+	m.left = nil
+	slices.SortFunc(all, func(a, b *ended) int { return a.serial - b.serial })
+	return all
 }
 
 // run gives the code of a fault that leaves the shapes. done are the scopes that have ended within the scope around, source those that a
@@ -164,7 +175,7 @@ func (m *model) run(ops []op, done, source *[]*ended, caught []string) string {
 func (m *model) takeBack(source *[]*ended, caught []string) string {
 	all := *source
 	*source = nil
-	for _, e := range slices.Backward(all) {
+	for n, e := range slices.Backward(all) {
 		inner := e.inner
 		var fault string
 		if e.undo != nil {
@@ -173,6 +184,7 @@ func (m *model) takeBack(source *[]*ended, caught []string) string {
 			fault = m.takeBack(&inner, caught)
 		}
 		if fault != "" || m.isSuspended {
+			m.left = append(m.left, all[:n]...)
 			return fault
 		}
 	}
@@ -195,7 +207,8 @@ func (m *model) scope(o op, done, source *[]*ended, caught []string) string {
 	}
 	if fault == "" {
 		if o.undo != nil || len(inner) > 0 {
-			*done = append(*done, &ended{o.undo, inner})
+			m.serial++
+			*done = append(*done, &ended{m.serial, o.undo, inner})
 		}
 		return ""
 	}
@@ -203,21 +216,32 @@ func (m *model) scope(o op, done, source *[]*ended, caught []string) string {
 		m.sent = m.sent[:before]
 		return fault
 	}
-	for _, c := range o.catches {
-		if c.code != "" && c.code != fault {
+	for i := handlerOf(o, fault); i >= 0; {
+		left := m.takeLeft()
+		again := m.takeBack(&left, within)
+		if m.isSuspended {
+			return ""
+		}
+		if again != "" { // a fault of a compensation takes the place of the one before
+			fault, i = again, handlerOf(o, again)
 			continue
 		}
-		failed := m.run(c.do, &inner, &inner, caught)
+		failed := m.run(o.catches[i].do, &inner, &inner, caught)
 		if failed == "" || m.isSuspended {
 			return ""
 		}
 		fault = failed
 		break
 	}
+	inner = m.takeLeft(inner...)
 	if again := m.takeBack(&inner, caught); again != "" || m.isSuspended {
 		return again
 	}
 	return fault
+}
+
+func handlerOf(o op, fault string) int {
+	return slices.IndexFunc(o.catches, func(c opCatch) bool { return c.code == "" || c.code == fault })
 }
 
 // Scopes nest, catch and compensate as the page says: at most once, after they have ended, the last one first.

@@ -31,6 +31,7 @@ type node struct {
 	At      *time.Time        `json:"at,omitempty"`
 	List    []json.RawMessage `json:"l,omitempty"`
 	Done    []*committed      `json:"d,omitempty"` // scopes within it that have ended well, and can be taken back
+	Left    []*committed      `json:"b,omitempty"` // the same of scopes that ran within it when it was broken off
 	Fault   *Fault            `json:"e,omitempty"` // that it handles, or passes on when it has compensated
 	Subject *committed        `json:"c,omitempty"` // that it takes back
 
@@ -64,6 +65,7 @@ func (f *frame) value(name string) json.RawMessage {
 // committed is a scope that has ended well, with its values of then.
 type committed struct {
 	Shape  int          `json:"s"`
+	Serial int          `json:"id"` // ascends in the order in which scopes end
 	Frames []*frame     `json:"f,omitempty"`
 	Inner  []*committed `json:"d,omitempty"`
 }
@@ -136,7 +138,7 @@ func (p *Program) adopt(n, parent *node, depth int) error {
 			return err
 		}
 	}
-	for _, c := range append(n.Done, n.Subject) {
+	for _, c := range slices.Concat(n.Done, n.Left, []*committed{n.Subject}) {
 		if c != nil {
 			if err := p.adoptCommitted(c, depth+1); err != nil {
 				return err

@@ -123,7 +123,7 @@ func reachableFrom(n *node, add func(s *shape, from *node, isOpen bool)) {
 			ahead(children...)
 		}
 	case *scope:
-		if n.Step <= inBody {
+		if n.Step <= inBody || n.Step == isBrokenOff {
 			for _, handler := range a.catches {
 				ahead(handler.block)
 			}
@@ -166,7 +166,7 @@ func (r *run) holds() []int64 {
 		for _, value := range n.List {
 			heldIn(value, found)
 		}
-		for _, c := range n.Done {
+		for _, c := range slices.Concat(n.Done, n.Left) {
 			ofCommitted(c)
 		}
 		for _, kid := range n.Kids {
