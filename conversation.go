@@ -19,8 +19,8 @@ func EndConversation(ctx context.Context, db DB, handle UUID) error {
 	return nil
 }
 
-// EndConversations ends this side of several conversations, as [EndConversation] ends one: all of them or, when one cannot be ended, none. A
-// handle that is repeated counts once.
+// EndConversations ends this side of several conversations, as [EndConversation] ends one: all of them or, when one cannot be ended,
+// none. A handle that is repeated counts once.
 //
 // Errors: as [EndConversation].
 func EndConversations(ctx context.Context, db DB, handles []UUID) error {

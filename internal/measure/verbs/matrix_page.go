@@ -155,6 +155,6 @@ func trickText(all []trick) string {
 	most, least := slices.MaxFunc(all, byPercent), slices.MinFunc(all, byPercent)
 	return fmt.Sprintf("The paper advises to use every 150th dialog only: the rows of senders then lie on pages of their own, which "+
 		"brings up to +315%% there, and nothing at 15 threads or fewer. A send of Parley changes no row of its conversation. Here it brings "+
-		"%+.0f%% at most (%dx%d, %d B) and %+.0f%% at least (%dx%d, %d B).", most.percent-100, most.Initiators, most.Threads, most.Size, least.percent-100,
-		least.Initiators, least.Threads, least.Size)
+		"%+.0f%% at most (%dx%d, %d B) and %+.0f%% at least (%dx%d, %d B).",
+		most.percent-100, most.Initiators, most.Threads, most.Size, least.percent-100, least.Initiators, least.Threads, least.Size)
 }

@@ -128,7 +128,7 @@ as $$
 declare
   v_lane record;
   v_found record;
-  v_given integer[] := '{}';
+  v_given integer[] := '{}'::integer[];
 begin
   for v_lane in
     select q.queue_id, q.is_simple, a.lane, w.readers_max, h.blocked_endpoints, h.blocked_positions,
@@ -179,7 +179,7 @@ begin
   end if;
   -- Readers take what has waited by turns with the rest, so it counts where there is no rest.
   return query
-  select d.queue_id, d.messages, d.head, false
+  select w.queue_id, d.messages, d.head, false
   from unnest(_p_receivable.queue_ids, _p_receivable.readers_max) as w (queue_id, readers_max)
   join parley._p_queue as q on q.queue_id = w.queue_id and q.has_waits and q.is_receive_enabled
   cross join lateral parley._p_count_due_waits(w.queue_id, w.readers_max) as d

@@ -144,7 +144,8 @@ begin
 exception
   when invalid_text_representation or invalid_datetime_format or datetime_field_overflow or numeric_value_out_of_range
     or interval_field_overflow or invalid_parameter_value then
-    return parley._p_raise(8402, 'retry', coalesce(left(retry::text, 200), 'null'));
+    found := parley._p_raise(8402, 'retry', coalesce(left(retry::text, 200), 'null'));
+    return null;
 end
 $$;
 

@@ -12,13 +12,13 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_key text;
-  v_used parley._p_deduplication_key[] := '{}';
+  v_used parley._p_deduplication_key[] := '{}'::parley._p_deduplication_key[];
 begin
   for v_key in select distinct u.key collate "C" as key from unnest(keys) as u (key) where u.key is not null order by 1
   loop
-    v_used := v_used || parley._p_use_key(
+    v_used := array_append(v_used, parley._p_use_key(
       queue.queue_id, 'PUT', v_key, queue.deduplication_seconds, pg_get_userbyid(caller)
-    );
+    ));
   end loop;
   return v_used;
 end

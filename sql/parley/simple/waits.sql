@@ -88,7 +88,7 @@ comment on function parley._p_has_due_wait(integer) is
 'Reports whether the wait of a message is over that nobody has taken already.';
 
 create function parley._p_count_due_waits(
-  inout queue_id integer, messages_max integer, out messages integer, out head bigint
+  queue_id integer, messages_max integer, out messages integer, out head bigint
 )
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
