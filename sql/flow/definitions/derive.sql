@@ -124,6 +124,40 @@ $$;
 comment on function parley_flow._p_with_called(text, jsonb) is
 'Gives what an orchestration does together with those that it calls, which are a part of it.';
 
+create function parley_flow._p_correlated_by(program jsonb) returns text[]
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select array(
+    select distinct p.property #>> '{}'
+    from jsonb_path_query(program, '$.**.correlations.*[*]') as p (property)
+    where jsonb_typeof(p.property) = 'string'
+    order by 1
+  )
+$$;
+
+comment on function parley_flow._p_correlated_by(jsonb) is
+'Gives the properties of the correlation sets of an orchestration and of those that it calls.';
+
+create function parley_flow._p_received_types(program jsonb) returns text[]
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case when count(*) filter (where t.type = 'any') = 0 then coalesce(array_agg(t.type order by t.type), '{}') end
+  from (
+    select distinct m.value #>> '{}' as type
+    from jsonb_path_query(program, '$.**.messages') as s (messages)
+    cross join lateral jsonb_each(case when jsonb_typeof(s.messages) = 'object' then s.messages else '{}' end) as m
+    where m.key in (
+      select coalesce(r.receive ->> 'message', r.receive #>> '{}')
+      from jsonb_path_query(program, '$.**.receive') as r (receive)
+    )
+  ) as t
+$$;
+
+comment on function parley_flow._p_received_types(jsonb) is
+'Gives the types of the messages that an orchestration and those that it calls receive; null: of any type.';
+
 create function parley_flow._p_derive_orchestration(name text, settings jsonb) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -142,8 +176,11 @@ begin
   order by v.version desc
   limit 1;
   if v_newest.settings is distinct from v_program then
-    insert into parley_flow._p_orchestration_version (name, version, settings)
-    values ($1, coalesce(v_newest.version, 0) + 1, v_program);
+    insert into parley_flow._p_orchestration_version (name, version, settings, awaited_properties, awaited_types)
+    values (
+      $1, coalesce(v_newest.version, 0) + 1, v_program, parley_flow._p_correlated_by(v_program),
+      parley_flow._p_received_types(v_program)
+    );
   end if;
   insert into parley_flow._p_send_port as s (
     name, application, host_id, adapter, address, pipeline, state, item_priority, is_ordered, on_failure, retry_policy,

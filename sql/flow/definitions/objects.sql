@@ -137,12 +137,15 @@ create table parley_flow._p_orchestration_version (
   name text not null,
   version integer not null,
   settings jsonb not null,
+  awaited_properties text[] not null default '{}',
+  awaited_types text[],
   made_at timestamptz not null default clock_timestamp(),
   primary key (name, version)
 );
 
 comment on table parley_flow._p_orchestration_version is
-'Orchestrations, present and past: an instance keeps the version with which it began.';
+'Orchestrations, present and past: an instance keeps the version with which it began. awaited_properties: those of its
+correlation sets, by which alone its instances wait; awaited_types: those of the messages that it receives, null: any.';
 
 insert into parley_flow._p_property (name, type)
 select e.name, e.type from parley_flow._p_engine_property as e;

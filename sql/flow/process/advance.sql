@@ -37,7 +37,7 @@ begin
   perform parley_flow._p_clear_suspects(array(select d.subject from unnest(v_done) as d));
   found := parley_flow._p_require_all_properties(promoted, true);
   found := parley_flow._p_require_all_properties(written, true);
-  perform parley_flow._p_require_own(v_host, v_done, ended, copied_ids);
+  perform parley_flow._p_require_own(v_host, v_done, ended || copied_ids || parley_flow._p_messages_in(unread));
   if steps is not null then
     v_steps := array(
       select s
@@ -45,6 +45,7 @@ begin
       cross join lateral jsonb_populate_record(null::parley_flow._p_step, o.step || jsonb_build_object('n', o.n)) as s
       order by o.n
     );
+    perform parley_flow._p_require_own_steps(v_host, v_port, v_done, v_steps);
     v_instances := parley_flow._p_save_instances(v_host, v_port, v_steps, states);
     perform parley_flow._p_change_waits(v_instances, v_steps);
     perform parley_flow._p_change_timers(v_host, v_instances, v_steps);
@@ -116,33 +117,6 @@ row or gets one (flow/process/changes.sql); unread, messages for instances that 
 "came_by"}]; starts, [{"orchestration", "parameters"}].
 Errors: PF001, PF004 an orchestration that is started is not there, PF006, PF007 one is not in the hands of this host:
 roll back, PF010, PF016.';
-
-create function parley_flow._p_require_own(
-  host parley_flow._p_host, done parley_store.claimed_item[], ended bigint[], copied_ids bigint[]
-) returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-as $$
-declare
-  v_foreign bigint;
-begin
-  select u.id into v_foreign
-  from unnest(ended || copied_ids) as u (id)
-  where u.id is not null and u.id not in (select d.subject from unnest(done) as d)
-    and not parley_flow._p_is_of_instance(host, u.id)
-  limit 1;
-  if found then
-    found := parley_flow._p_raise('message', v_foreign::text);
-  end if;
-end
-$$;
-
-comment on function parley_flow._p_require_own(
-  parley_flow._p_host, parley_store.claimed_item[], bigint[], bigint[]
-) is
-'Refuses messages that are neither among the deliveries of a call nor of an instance of the host.
-Errors: PF006.';
 
 create function parley_flow._p_end_steps(
   host parley_flow._p_host, port parley_flow._p_send_port, instances bigint[], steps parley_flow._p_step[]
