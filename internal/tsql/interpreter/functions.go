@@ -67,10 +67,18 @@ var sessionFunctions = map[string]sessionFunction{
 
 // callable are functions of the session that are called with parentheses and take no argument here.
 var callable = map[string]func(*Session) value.Value{
-	"DB_NAME":     func(s *Session) value.Value { return value.TextOf(sysname, s.identity.Database) },
+	"DB_NAME":     databaseOf,
 	"USER_NAME":   func(s *Session) value.Value { return value.TextOf(sysname, s.identity.User) },
 	"SUSER_NAME":  func(s *Session) value.Value { return value.TextOf(sysname, s.identity.Login) },
 	"SUSER_SNAME": func(s *Session) value.Value { return value.TextOf(sysname, s.identity.Login) },
+}
+
+// databaseOf is NULL where the session has not been in a database yet.
+func databaseOf(s *Session) value.Value {
+	if s.identity.Database == "" {
+		return value.Null(sysname)
+	}
+	return value.TextOf(sysname, s.identity.Database)
 }
 
 func procedureOf(e *fault.Error) value.Value {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley/internal/tsql/connection"
@@ -85,14 +86,18 @@ func runScripts(ctx context.Context, a *verb.App, files []string, options script
 		files = []string{"-"}
 	}
 	db := connection.New(a.ConnectTo)
-	s := interpreter.New(identity(), nil, db)
+	id, err := identity(ctx, a)
+	if err != nil {
+		return err
+	}
+	s := interpreter.New(id, nil, db)
 	defer func() {
 		if closed := s.Close(context.WithoutCancel(ctx)); err == nil && closed != nil {
 			err = fmt.Errorf("closing the session: %w", closed)
 		}
 	}()
 	text := session.NewTextSink(a.Stdout)
-	text.Server = identity().Server
+	text.Server = id.Server
 	counted := &failures{Sink: text}
 	if a.JSON {
 		counted.Sink = session.NewJSONSink(a.Stdout)
@@ -108,8 +113,9 @@ func runScripts(ctx context.Context, a *verb.App, files []string, options script
 	return nil
 }
 
-// identity is the user of this process: without a database there is no other.
-func identity() interpreter.Identity {
+// identity has the role and the database that the command line names, and the user of this process where it names none: a script
+// without tables starts no server.
+func identity(ctx context.Context, a *verb.App) (interpreter.Identity, error) {
 	id := interpreter.Identity{User: "dbo", Program: "parley", Process: 51}
 	if u, err := user.Current(); err == nil {
 		id.Login = u.Username
@@ -117,7 +123,19 @@ func identity() interpreter.Identity {
 	if host, err := os.Hostname(); err == nil {
 		id.Host, id.Server = host, host
 	}
-	return id
+	if !a.NamesDatabase() {
+		return id, nil
+	}
+	dsn, err := a.ResolveDSN(ctx)
+	if err != nil {
+		return id, err
+	}
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return id, a.BadDSN(err)
+	}
+	id.Login, id.User, id.Database = config.User, config.User, config.Database
+	return id, nil
 }
 
 // readBeside reads a file that :r names: its path is relative to that of the file with the :r, and may have backslashes.
