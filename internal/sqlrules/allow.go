@@ -161,6 +161,8 @@ var withinReach = map[string]string{
 	"parley._p_delayed_messages(parley.caller)":                        asksTheCaller,
 	"parley._p_failing_messages(parley.caller)":                        asksTheCaller,
 	"parley._p_schedules(parley.caller)":                               asksTheCaller,
+	"parley._p_finished_messages(parley.caller)":                       asksTheCaller,
+	"parley._p_batches(parley.caller)":                                 asksTheCaller,
 	"parley._p_schedule_runs(parley.caller)":                           asksTheCaller,
 	"parley._p_delivery_claims(parley.caller)":                         asksTheCaller,
 	"parley._p_queue_quotas(parley.caller)":                            asksTheCaller,

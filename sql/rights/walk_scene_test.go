@@ -39,9 +39,11 @@ const walkScene = `
 	join parley._p_message as m on parley._p_owner_of_lane(m.lane) = q.queue_id and m.position <> 1024
 	where q.name = 'Jobs';
 	select parley.create_queue('Retried', kind => 'SIMPLE');
+	select parley.keep_finished('Retried', '1 hour'), parley.done('Retried', 7, '"TOPSECRET 13"');
+	select parley.put_group('Retried', array['TOPSECRET 14'], 'Retried', 'TOPSECRET 15');
 	select parley.schedule('Nightly', 'Retried', 'TOPSECRET 12', every => '1 day'), parley.run_schedule('Nightly');
 	select parley.put('Retried', 'TOPSECRET 10'::text);
-	select parley.retry('Retried', 1024, 'TOPSECRET 11');
+	select parley.retry('Retried', message_id, 'TOPSECRET 11') from parley.peek_messages('Retried');
 	insert into parley._p_message_claim (queue_id, position, claim, claimed_by, claimed_at, leased_until)
 	select f.queue_id, max(f.position), gen_random_uuid(), 'TOPSECRET 9', now(), now() + interval '1 hour'
 	from parley._p_message_failure as f group by f.queue_id;
@@ -92,9 +94,12 @@ var literalsOf = map[string]map[string]string{
 	"parley.cancel":                       {"queue": "'Jobs'", "message_id": "2048", "running": "true"},
 	"parley.set_queue_limits":             {"queue": "'Jobs'", "concurrency": "1", "rate": "1", "per": "'1 second'", "ageing": "'1 second'"},
 	"parley.put_unique":                   {"queue": "'Jobs'", "key": "null", "deliver_at": "null", "trace_context": "null"},
+	"parley.put_group":                    {"queue": "'Jobs'", "then_queue": "'Jobs'", "keys": "null", "trace_context": "null"},
+	"parley.done":                         {"queue": "'Jobs'", "message_id": "2048", "result": "null"},
+	"parley.keep_finished":                {"queue": "'Jobs'", "keep": "'1 hour'"},
 	"parley.claim":                        {"queue": "'Jobs'", "count": "1", "lease": "'1 minute'"},
 	"parley.renew":                        {"queue": "'Jobs'", "lease": "'1 minute'", "progress": "null"},
-	"parley.complete":                     {"queue": "'Jobs'"},
+	"parley.complete":                     {"queue": "'Jobs'", "result": "null"},
 	"parley.give_back":                    {"queue": "'Jobs'", "delay": "null"},
 	"parley.set_retry_policy":             {"attempts": "3"},
 	"parley.create_queue":                 {"retry": "null"},

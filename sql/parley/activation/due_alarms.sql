@@ -33,6 +33,7 @@ begin
   if coalesce(pg_sequence_last_value('parley._p_next_due'), 0) <= v_now * 1000000 then
     fired := fired + parley._p_deliver_all_due(null);
   end if;
+  fired := fired + parley._p_end_batches(null);
   if coalesce(pg_sequence_last_value('parley._p_next_due_send'), 0) <= v_now * 1000000 then
     fired := fired + parley._p_send_due(null, top);
   end if;

@@ -130,7 +130,7 @@ Errors: 208 no such queue, 229 not allowed, 8402 no simple queue or lease out of
 Source: spec P32.';
 
 create function parley.complete(
-  queue text, claim uuid, caller parley.caller default parley.current_caller()
+  queue text, claim uuid, result jsonb default null, caller parley.caller default parley.current_caller()
 ) returns boolean
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -143,15 +143,18 @@ declare
     where c.queue_id = v_queue.queue_id and c.claim = complete.claim and c.leased_until > clock_timestamp()
   );
 begin
+  perform parley._p_keep_done(v_queue, c.position, c.claimed_at, complete.result)
+  from parley._p_message_claim as c
+  where v_queue.keep_finished is not null and c.queue_id = v_queue.queue_id and c.claim = complete.claim;
   return cardinality(v_ids) > 0
     and parley.finish_message_delivery(queue, v_ids, claim, caller) = cardinality(v_ids);
 end
 $$;
 
-comment on function parley.complete(text, uuid, parley.caller) is
+comment on function parley.complete(text, uuid, jsonb, parley.caller) is
 'Takes the messages that parley.claim gave, in this transaction, which is that of the results. Returns false when the
 claim was lost or cancelled: then roll back.
-Arguments: queue; claim.
+Arguments: queue; claim; result, which parley.finished_messages shows where the queue keeps it.
 Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, 9609 malformed name.
 Source: spec P32.';
 

@@ -111,6 +111,8 @@ as $$
     'parley._p_delayed_sends(parley.caller)',
     'parley._p_failing_messages(parley.caller)',
     'parley._p_schedules(parley.caller)',
+    'parley._p_finished_messages(parley.caller)',
+    'parley._p_batches(parley.caller)',
     'parley._p_schedule_runs(parley.caller)',
     'parley._p_delivery_claims(parley.caller)',
     'parley._p_queue_quotas(parley.caller)',

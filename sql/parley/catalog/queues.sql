@@ -44,6 +44,8 @@ create table parley._p_queue (
   is_simple boolean not null default false,
   -- Messages of it have waited for another attempt (simple/waits.sql), so TAKE asks for those that are due.
   has_waits boolean not null default false,
+  -- For how long it keeps what was done (simple/finished.sql).
+  keep_finished interval,
   -- It has limits (simple/limits.sql).
   is_limited boolean not null default false,
   -- For how long a deduplication key of a simple queue counts (conversation/deduplication.sql).

@@ -184,6 +184,10 @@ begin
     nextval(v_queue.position_sequence) * 1024, v_message.endpoint_id, v_message.enqueued_at, v_message.lane,
     v_message.message_type_id, v_message.body, v_message.trace_context, v_message.message_key
   );
+  update parley._p_batch_member as b
+  set position = currval(v_queue.position_sequence) * 1024
+  where b.position = message_id
+    and b.batch_id in (select o.batch_id from parley._p_batch as o where o.queue_id = v_queue.queue_id);
   perform parley._p_wake_readers(v_queue.queue_id, v_queue.wakeup_sequence);
 end
 $$;
