@@ -68,7 +68,7 @@ func TestWorkThatIsDoneIsKeptForATime(t *testing.T) {
 	claim := sqltest.Value[string](b.Session, "select claim::text from parley.claim('jobs')")
 	sqltest.Equal(b.Session, true, `select parley.complete('jobs', $1, result => '{"pages": 5}')`, claim)
 	sqltest.Equal(b.Session, `{"pages": 3} t,{"pages": 5} t`, `
-		select string_agg(result || ' ' || (duration > '0')::text::char, ',' order by message_id) from parley.finished_messages`)
+		select string_agg(concat_ws(' ', result, duration > '0'), ',' order by message_id) from parley.finished_messages`)
 	sqltest.Equal(b.As(b.Role("nobody")), 0, "select count(*) from parley.finished_messages")
 	b.Exec("update parley._p_finished_message set expires_at = now()")
 	sqltest.Equal(b.Session, 0, "select count(*) from parley.finished_messages")

@@ -36,7 +36,8 @@ $$;
 
 comment on function parley.keep_finished(text, interval, parley.caller) is
 'Says for how long a simple queue keeps what parley.done and parley.complete say of work that is done.
-Arguments: queue; keep, 1 second to 366 days, null for nothing, as in a new queue. What is kept already keeps its time.
+Arguments: queue; keep, 1 second to 366 days, null for nothing, as in a new queue. Rows that are kept already keep
+their time.
 Errors: 208 no such queue, 229 not allowed, 8402 no simple queue or keep out of range, 9609 malformed name.
 Source: spec P32.';
 
