@@ -1,6 +1,6 @@
 -- Work that is done, kept for a time where a queue says so: its result, and how long it took.
 --
--- What is taken is gone when its transaction commits; a worker says in that transaction what came of it. Nothing is
+-- A message that was taken is gone when its transaction commits; a worker says in that transaction what came of it. Nothing is
 -- written for queues that keep nothing.
 -- Locks: none. Rows whose time is over are removed by fire_timers.
 
