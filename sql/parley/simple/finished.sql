@@ -1,7 +1,7 @@
 -- Work that is done, kept for a time where a queue says so: its result, and how long it took.
 --
--- A message that was taken is gone when its transaction commits; a worker says in that transaction what came of it. Nothing is
--- written for queues that keep nothing.
+-- A message that was taken is gone when its transaction commits; a worker says in that transaction what came of it.
+-- Nothing is written for queues that keep nothing.
 -- Locks: none. Rows whose time is over are removed by fire_timers.
 
 create table parley._p_finished_message (
