@@ -70,7 +70,10 @@ func (p *parser) opensCommonTable(at int) bool {
 
 // refuse raises an error other than one of syntax, at the place of a token.
 func (p *parser) refuse(at, number, severity int, format string, arguments ...any) {
-	t := &p.tokens[at]
+	refuseToken(&p.tokens[at], number, severity, format, arguments...)
+}
+
+func refuseToken(t *token.Token, number, severity int, format string, arguments ...any) {
 	panic(&Error{
 		Number: number, Severity: severity, State: 1, Line: t.Line, Column: t.Column, Offset: t.Offset,
 		Message: fmt.Sprintf(format, arguments...),

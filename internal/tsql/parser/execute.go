@@ -87,6 +87,8 @@ func (p *parser) callArgument() *ast.Argument {
 	node.Value = p.argumentValue()
 	if _, is := node.Value.(*ast.Variable); is {
 		node.IsOutput = p.acceptOne("OUTPUT", "OUT") != ""
+	} else if p.isOne("OUTPUT", "OUT") {
+		p.refuse(p.at, 179, 15, "Cannot use the OUTPUT option when passing a constant to a stored procedure.")
 	}
 	node.Place = p.since(start)
 	return node

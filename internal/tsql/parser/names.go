@@ -3,16 +3,27 @@ package parser
 import (
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/parley-broker/parley/internal/tsql/ast"
 	"github.com/parley-broker/parley/internal/tsql/token"
 )
 
+// longestName is the number of characters that an identifier may have. The lexer checks all but those in double quotes,
+// which may be strings.
+const longestName = 128
+
 // isName says that the current token can be a name.
 func (p *parser) isName() bool { return p.namesObject(p.current()) }
 
 func (p *parser) namesObject(t *token.Token) bool {
-	return t.IsName() && (t.Kind != token.DoubleQuoted || !p.strings && t.Text != "")
+	if t.Kind != token.DoubleQuoted {
+		return t.IsName()
+	}
+	if !p.strings && utf8.RuneCountInString(t.Text) > longestName {
+		refuseToken(t, 103, 15, "The identifier that starts with '%.128s' is too long. Maximum length is %d.", t.Text, longestName)
+	}
+	return !p.strings && t.Text != ""
 }
 
 // isString says that the current token is a string.

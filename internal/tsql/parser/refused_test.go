@@ -59,6 +59,8 @@ func TestFaultsAreRefusedWithNumberAndPlace(t *testing.T) {
 		{"SELECT \x01 `", 102, 1, 10, "near '`'"},
 		{"SELECT " + strings.Repeat("a", 129), 103, 1, 8, "Maximum length is 128"},
 		{"SELECT " + strings.Repeat("(", 3000) + "1" + strings.Repeat(")", 3000), 191, 1, 0, "nested too deeply"},
+		{"SELECT \"" + strings.Repeat("a", 129) + "\"", 103, 1, 8, "Maximum length is 128"},
+		{"EXEC p @a = 10 OUT", 179, 1, 16, "OUTPUT option"},
 		{"CREATE FROB x", 102, 1, 8, "near 'FROB'"},
 		{"PRINT 'é'\nPRINT 'é' é", 102, 2, 11, "near 'é'"},
 		{"RAISERROR ('x', 16)", 102, 1, 19, "near ')'"},

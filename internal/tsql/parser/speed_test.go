@@ -14,6 +14,7 @@ BEGIN
   SET NOCOUNT ON;
   DECLARE @handle uniqueidentifier, @type sysname, @body xml, @id int;
   DECLARE @number int, @message nvarchar(4000), @state int;
+  SET XACT_ABORT OFF;
   WHILE (1 = 1)
   BEGIN
     BEGIN TRY
