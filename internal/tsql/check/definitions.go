@@ -212,6 +212,7 @@ func (v *visitor) database(node ast.Node) bool {
 func (v *visitor) alterDatabase(n *ast.AlterDatabase) {
 	switch n.Action {
 	case "SET":
+		v.use(n, "ALTER DATABASE SET")
 		for _, option := range n.Options {
 			v.use(option, "ALTER DATABASE SET "+option.Name)
 		}

@@ -131,6 +131,8 @@ func (v *visitor) procedure(n *ast.Execute) {
 		}
 	case isSystem && !v.defined[upper]:
 		v.use(n, "procedure "+name)
+	case strings.HasPrefix(name, "#"):
+		v.use(n, "EXECUTE #procedure")
 	default:
 		v.use(n, "EXECUTE procedure")
 	}

@@ -11,7 +11,7 @@ import (
 var cuts = []Function{
 	{Name: "LEFT", Parameters: "ti", Result: leftType, Call: left},
 	{Name: "RIGHT", Parameters: "ti", Result: leftType, Call: right},
-	{Name: "SUBSTRING", Parameters: "x?ii", Result: substringType, Call: substring},
+	{Name: "SUBSTRING", Parameters: "xi?i", Result: substringType, Call: substring},
 	{Name: "LTRIM", Parameters: "t?t", Result: textLike, Call: trimmed("LEADING")},
 	{Name: "RTRIM", Parameters: "t?t", Result: textLike, Call: trimmed("TRAILING")},
 	{Name: "TRIM", Parameters: "t?t", Result: textLike, Call: trimmed("BOTH")},

@@ -149,6 +149,7 @@ func TestFunctionsGiveTheResultsOfTheDocumentation(t *testing.T) {
 		{"SUBSTRING('abcdef'; 2; 3)", "bcd"},
 		{"SUBSTRING('abcdef'; 0; 3)", "ab"},
 		{"SUBSTRING('abc'; 5; 3)", ""},
+		{"SUBSTRING('abc')", "189 The substring function requires 2 to 3 arguments."},
 		{"SUBSTRING('abc'; 1; -1)", "537 Invalid length parameter passed to the LEFT or SUBSTRING function."},
 		{"SUBSTRING(0x0102030405; 2; 2)", "0x0203"},
 		{"TRANSLATE('2*[3+4]/{7-2}'; '[]{}'; '()()')", "2*(3+4)/(7-2)"},

@@ -30,11 +30,8 @@ func (p *parser) createDatabase(start int) ast.Statement {
 	case p.accept("FOR"):
 		node.For = p.expectOne("ATTACH", "ATTACH_REBUILD_LOG", "ATTACH_FORCE_REBUILD_LOG")
 	}
-	switch {
-	case p.accept("WITH"):
+	if p.accept("WITH") {
 		p.list(func() { node.Options = append(node.Options, p.databaseOption()) })
-	case p.is("("): // of Azure
-		node.Options = p.optionsInParens()
 	}
 	node.Place = p.since(start)
 	return node

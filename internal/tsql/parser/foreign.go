@@ -95,7 +95,7 @@ func (p *parser) construct() string {
 	case "ADD":
 		return "ADD SENSITIVITY CLASSIFICATION"
 	case "BACKUP", "RESTORE":
-		if p.ahead(1).Kind == token.Word {
+		if p.ahead(1).Kind == token.Word && !starters[p.ahead(1).Upper] {
 			return first + " " + p.ahead(1).Upper
 		}
 	case "KILL":
