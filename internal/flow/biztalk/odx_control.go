@@ -3,19 +3,30 @@ package biztalk
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 func (o *orchestration) scope(s statement) (any, error) {
 	into := object{}
-	if indexOf(s.words, "atomic") >= 0 {
+	isAtomic := indexOf(s.words, "atomic") >= 0
+	if isAtomic && slices.ContainsFunc(s.block, statement.waits) {
+		isAtomic, o.isLeft = false, true
+		o.t.omitStopping(o.at(s.line()), kindOrchestration, o.name, "the transaction of "+s.String(),
+			"it waits for messages or times, and a transaction of a database waits for nothing",
+			"write transaction: atomic for the parts between the waits, and compensate what they did where one fails")
+	}
+	if isAtomic {
 		into["transaction"] = "atomic"
 	}
 	for _, inner := range s.block {
 		switch {
 		case inner.begins("body"):
+			around := o.isAtomic
+			o.isAtomic = around || isAtomic
 			into["do"] = o.shapes(inner.block)
+			o.isAtomic = around
 		case inner.begins("exceptions"):
 			var catches []any
 			for _, c := range inner.block {
@@ -36,6 +47,11 @@ func (o *orchestration) scope(s statement) (any, error) {
 		return nil, fmt.Errorf("%w: the time-out of a scope", errNotTranslated)
 	}
 	return shape, nil
+}
+
+// waits reports whether a statement, or one within it, waits for a message or a time.
+func (s statement) waits() bool {
+	return s.begins("receive") || s.begins("listen") || s.begins("delay") || slices.ContainsFunc(s.block, statement.waits)
 }
 
 func (o *orchestration) catch(s statement) object {

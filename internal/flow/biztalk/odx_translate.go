@@ -27,6 +27,7 @@ type orchestration struct {
 	ports        map[string]string // in, out, or asked: one to which requests are sent
 	received     map[string]string // messages by the ports from which they came last
 	isLeft       bool              // something is left to do
+	isAtomic     bool              // the scope around is one transaction
 }
 
 // translateOrchestration translates the services of a file.
@@ -49,7 +50,7 @@ func (t *translation) translateOrchestration(source Source) error {
 		for _, s := range module.block {
 			if i := indexOf(s.words, "service"); i >= 0 && i+1 < len(s.words) && s.hasBlock {
 				isFound = true
-				t.translateService(source.Name, s.words[i+1], s, types)
+				t.translateService(source.Name, s.nameBehind(i), s, types)
 			}
 		}
 	}
@@ -60,6 +61,16 @@ func (t *translation) translateOrchestration(source Source) error {
 		}
 	}
 	return nil
+}
+
+// nameBehind gives the name that is declared behind a word, which the kind of a transaction may precede.
+func (s statement) nameBehind(word int) lexeme {
+	for _, w := range s.words[word+1:] {
+		if w.text != "longrunning" && w.text != "atomic" && w.text != "transaction" {
+			return w
+		}
+	}
+	return s.words[word+1]
 }
 
 // namesWithin gives the names in the block of a statement.
@@ -138,7 +149,11 @@ func (o *orchestration) leave(s statement, why string) object {
 	o.t.omitStopping(o.at(s.line()), kindOrchestration, o.name, text, why, "write it as shapes, or as an activity for a program of yours")
 	reason := leftToDo + ": " + strings.NewReplacer("{{", "{ {", "}}", "} }").Replace(text)
 	filled := o.filledBy(s)
-	if len(filled) == 0 {
+	stop := object{"terminate": reason}
+	switch {
+	case o.isAtomic: // it may not end the step; a fault that nothing catches suspends the instance
+		stop = object{"throw": object{"code": leftToDo, "message": reason}}
+	case len(filled) == 0:
 		return object{"suspend": reason, "name": leftToDo}
 	}
 	// Shapes behind it need what it was to make, so that nobody can go on without it.
@@ -146,9 +161,11 @@ func (o *orchestration) leave(s statement, why string) object {
 	for _, name := range filled {
 		placeholders = append(placeholders, object{"construct": object{"message": name, "template": "<left-to-do/>"}})
 	}
-	return object{
-		"decide": []any{object{"when": "true", "do": []any{object{"terminate": reason}}}, object{"otherwise": placeholders}}, "name": leftToDo,
+	branches := []any{object{"when": "true", "do": []any{stop}}}
+	if len(placeholders) > 0 {
+		branches = append(branches, object{"otherwise": placeholders})
 	}
+	return object{"decide": branches, "name": leftToDo}
 }
 
 // filledBy gives the messages to which a statement gives content.
@@ -158,6 +175,12 @@ func (o *orchestration) filledBy(s statement) []string {
 	case s.begins("construct"):
 		for _, w := range s.words[1:] {
 			if o.messages[w.text] != nil {
+				all = append(all, o.names[w.text])
+			}
+		}
+	case s.begins("call"):
+		for i, w := range s.words[1:] {
+			if o.messages[w.text] != nil && s.words[i].text == "out" {
 				all = append(all, o.names[w.text])
 			}
 		}
@@ -260,6 +283,9 @@ func (o *orchestration) shape(s statement) (any, error) {
 	case "throw":
 		return o.throw(s)
 	case "terminate", "suspend":
+		if o.isAtomic {
+			return nil, fmt.Errorf("%w: a scope of one transaction cannot end the step", errNotTranslated)
+		}
 		reason, err := o.expression(s.words[1:])
 		return object{first: template(reason, false)}, err
 	case "call", "exec":

@@ -1,0 +1,81 @@
+package biztalk_test
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"github.com/parley-broker/parley/internal/flow/biztalk"
+	"github.com/parley-broker/parley/internal/flow/process"
+)
+
+const transactional = `module Shop
+{
+    internal service longrunning transaction Ship
+    {
+        message System.Xml.XmlDocument order;
+        message System.Xml.XmlDocument answer;
+        message System.Xml.XmlDocument price;
+        port implements InType OrdersIn;
+        port uses OutType StockOut;
+        body ()
+        {
+            activate receive (OrdersIn.Op, order);
+            call Shop.FindPrice (order, out price);
+            send (StockOut.Op, price);
+            scope atomic transaction Book
+            {
+                body ()
+                {
+                    System.Diagnostics.Debug.WriteLine("booked");
+                    construct answer { answer = Shop.Helper.Make(order); }
+                    send (StockOut.Op, answer);
+                    suspend "wait";
+                }
+            }
+            scope atomic transaction Ask
+            {
+                body ()
+                {
+                    send (StockOut.Op, order);
+                    receive (StockOut.Op, answer);
+                }
+            }
+        }
+    }
+    internal service atomic transaction Once
+    {
+        message System.Xml.XmlDocument order;
+        port implements InType OrdersIn;
+        body () { activate receive (OrdersIn.Op, order); }
+    }
+}
+`
+
+// An orchestration is called by its name, whatever its transaction. A scope of one transaction holds nothing that waits or ends the step,
+// also where something in it is left to do.
+func TestTransactionsAreTranslated(t *testing.T) {
+	t.Parallel()
+	result, err := biztalk.Import([]biztalk.Source{{Name: "Ship.odx", Body: []byte(transactional)}}, biztalk.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	problems, err := process.Check(result.Definitions)
+	if err != nil || len(problems) > 0 {
+		t.Errorf("%v %v\n%s", problems, err, result.Definitions)
+	}
+	var d struct {
+		Orchestrations map[string]json.RawMessage `json:"orchestration"`
+	}
+	if err := json.Unmarshal(result.Definitions, &d); err != nil {
+		t.Fatal(err)
+	}
+	if len(d.Orchestrations) != 2 || d.Orchestrations["Ship"] == nil || d.Orchestrations["Once"] == nil {
+		t.Errorf("%s", result.Definitions)
+	}
+	if !slices.ContainsFunc(result.Omissions, func(o biztalk.Omission) bool {
+		return o.IsStopped && o.What == "the transaction of scope atomic transaction Ask"
+	}) {
+		t.Errorf("%v", result.Omissions)
+	}
+}
