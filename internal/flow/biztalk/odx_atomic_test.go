@@ -3,6 +3,7 @@ package biztalk_test
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/parley-broker/parley/internal/flow/biztalk"
@@ -47,7 +48,7 @@ const transactional = `module Shop
     {
         message System.Xml.XmlDocument order;
         port implements InType OrdersIn;
-        body () { activate receive (OrdersIn.Op, order); }
+        body () { activate ((5 < Shop.Props.Amount) || (Shop.Props.Amount exists))receive (OrdersIn.Op, order); }
     }
 }
 `
@@ -72,6 +73,10 @@ func TestTransactionsAreTranslated(t *testing.T) {
 	}
 	if len(d.Orchestrations) != 2 || d.Orchestrations["Ship"] == nil || d.Orchestrations["Once"] == nil {
 		t.Errorf("%s", result.Definitions)
+	}
+	if once := string(d.Orchestrations["Once"]); !strings.Contains(once,
+		`"filter":[[{"operator":"\u003e","property":"Shop.Props#Amount","value":"5"}],[{"operator":"exists","property":"Shop.Props#Amount"}]]`) {
+		t.Errorf("%s", once)
 	}
 	if !slices.ContainsFunc(result.Omissions, func(o biztalk.Omission) bool {
 		return o.IsStopped && o.What == "the transaction of scope atomic transaction Ask"

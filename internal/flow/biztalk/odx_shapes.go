@@ -59,19 +59,20 @@ func (o *orchestration) correlated(rest [][]lexeme, into object) error {
 	return nil
 }
 
+// receive translates activate (filter) receive (port.operation, message, sets), of which activate and the filter may be missing.
 func (o *orchestration) receive(s statement) (any, error) {
-	arguments := list(s.words)
+	at := max(indexOf(s.words, "receive"), 0)
+	arguments := list(s.words[at:])
 	into := object{}
 	if s.begins("activate") {
 		into["activate"] = true
-	}
-	if len(arguments) > 2 && single(arguments[0]) == "" { // a filter stands first
-		groups, err := o.filter(arguments[0])
-		if err != nil {
-			return nil, err
+		if at > 1 {
+			groups, err := o.filter(s.words[1:at])
+			if err != nil {
+				return nil, err
+			}
+			into["filter"] = groups
 		}
-		into["filter"] = groups
-		arguments = arguments[1:]
 	}
 	if len(arguments) < 2 || o.messages[single(arguments[1])] == nil {
 		return nil, errNotTranslated
@@ -134,11 +135,15 @@ func (o *orchestration) predicate(words []lexeme) (any, error) {
 	if len(words) != 3 || operators[words[1].text] == "" {
 		return nil, fmt.Errorf("%w: the filter %s", errNotTranslated, written(words))
 	}
-	if words[0].kind != 'n' && words[2].kind == 'n' { // the value stands first
-		words[0], words[2] = words[2], words[0]
+	property, operator, value := words[0], operators[words[1].text], words[2]
+	if property.kind != 'n' && value.kind == 'n' { // the value stands first
+		property, value = value, property
+		if turned := map[string]string{"<": ">", ">": "<", "<=": ">=", ">=": "<="}[operator]; turned != "" {
+			operator = turned
+		}
 	}
-	name, err := o.propertyName(words[0].text)
-	return object{"property": name, "operator": operators[words[1].text], "value": words[2].text}, err
+	name, err := o.propertyName(property.text)
+	return object{"property": name, "operator": operator, "value": value.text}, err
 }
 
 // propertyName gives the name of a property by its class.

@@ -34,7 +34,7 @@ module Shop.Flow
         body ()
         {
             [Microsoft.XLANGs.BaseTypes.DesignerPosition("x")]
-            activate receive ((Shop.Props.PoNumber != "" && BTS.ReceivePortName == "Orders"), OrdersIn.Op, order, initialize numbers);
+            activate ((Shop.Props.PoNumber != "") && (BTS.ReceivePortName == "Orders"))receive (OrdersIn.Op, order, initialize numbers);
             count = 0; // a comment; with a semicolon
             text = "a" + count.ToString() + order.Head.Name;
             total = System.Convert.ToDouble(xpath(order, "string(/*[local-name()='Order']/*[local-name()='Sum'])"));

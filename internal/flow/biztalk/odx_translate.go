@@ -185,7 +185,7 @@ func (o *orchestration) filledBy(s statement) []string {
 			}
 		}
 	case s.begins("receive"), s.begins("activate"):
-		for _, one := range list(s.words) {
+		for _, one := range list(s.words[max(indexOf(s.words, "receive"), 0):]) {
 			if o.messages[single(one)] != nil {
 				all = append(all, o.names[single(one)])
 			}
