@@ -72,3 +72,32 @@ func TestAHostWaitsForNothingThatItsDefinitionDoesNotSay(t *testing.T) {
 	}
 	f.Rx.RefusesFlow(6, advanceMine, strings.ReplaceAll(step(`{"urn:p#Po": "17"}`, ofType), `"version": 1`, `"version": 7`))
 }
+
+// The token by which an instance asks, and the names of the activities that it waits for, are shown to no operator and to no reader: whoever
+// has one of them could answer for somebody else.
+func TestTokensOfInstancesAreNotShown(t *testing.T) {
+	t.Parallel()
+	f, instance, message := twoOrchestrations(t)
+	f.Exec(`update parley_flow._p_instance set state = '{"c": {"asked": {"CorrelationToken": "TOPSECRET \"1"}}, "i": "TOPSECRET 2", "kept": "17"}', convoy_key = 'TOPSECRET 3'
+		where instance_id = $1`, instance)
+	f.Exec("update parley_flow._p_send_port set convoy = array['CorrelationToken'] where name = 'Theirs'")
+	f.Exec(`select parley_flow._p_change_waits(array[$1::bigint], array[jsonb_populate_record(null::parley_flow._p_step, '{"n": 1, "status": "WAITING", "waits": [
+		{"id": "a", "receive": "1", "equal": {"CorrelationToken": "TOPSECRET 4"}}, {"id": "b", "receive": "1", "equal": {"Aa": "1", "CorrelationToken": "TOPSECRET 5"}}]}')])`, instance)
+	f.Exec(`insert into parley_flow._p_instance_activity (activity, instance_id, host_id, name, queue) values ('TOPSECRET 2', $1, 1, 'x', 'x')`, instance)
+	f.Exec(`update parley_flow._p_message set promoted = promoted || '{"CorrelationToken": "TOPSECRET 6"}', written = '{"CorrelationToken": "TOPSECRET 7"}'
+		where message_id = $1`, message)
+	for _, statement := range []string{
+		"select string_agg(i::text, ' ') from parley_flow.instances as i", "select parley_flow.read_instance($1)",
+		"select string_agg(m::text, ' ') from parley_flow.messages as m",
+	} {
+		var arguments []any
+		if strings.Contains(statement, "$1") {
+			arguments = []any{instance}
+		}
+		if got := sqltest.Value[string](f.Session, statement, arguments...); strings.Contains(got, "TOPSECRET") {
+			t.Errorf("%s: %s", statement, got)
+		}
+	}
+	sqltest.Equal(f.Session, false, "select coalesce(string_agg(p::text, ' '), '') ~ 'TOPSECRET' from parley_flow.read_properties($1) as p", message)
+	sqltest.Equal(f.Session, "17", "select parley_flow.read_instance($1)::jsonb ->> 'kept'", instance)
+}

@@ -3,6 +3,7 @@ package process
 import (
 	"encoding/json"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -61,12 +62,20 @@ func (c *compiler) activity(s *shape, given any, n *names) {
 	o.end()
 }
 
+// endsTransaction finds statements that end the transaction of a step, or move within it.
+var endsTransaction = regexp.MustCompile(
+	`(?is)^(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*(?:abort|begin|commit|end|prepare\s+transaction|release|rollback|savepoint|start)\b`)
+
 func (c *compiler) query(s *shape, given any, n *names) {
 	o := c.object(s.path, given, "sql")
 	a := &query{}
 	s.act = a
 	if o.need("sql", "a statement") {
 		a.sql = o.text("sql")
+	}
+	if endsTransaction.MatchString(a.sql) {
+		c.problem(o.at("sql"), "Leave it out: the step commits by itself, and an atomic scope that fails is rolled back.",
+			"the statement is one about the transaction of the step")
 	}
 	for i, one := range o.list("arguments") {
 		e := c.expression(below(o.path, "arguments", itoa(i)), one, n, cel.DynType)

@@ -178,6 +178,27 @@ func TestCallRunsWithinAndStartBegins(t *testing.T) {
 	if started.step.Status != process.Waiting {
 		t.Errorf("%+v", started.step)
 	}
+	// A start gives parameters, and not the variables with which it works.
+	other := newMemory(t, twice)
+	if _, err := twice.Run(t.Context(), other, nil, process.Event{Kind: process.Started, Parameters: []byte(`{"result": 7}`)}); err == nil {
+		t.Error("a variable was given as a parameter")
+	}
+}
+
+// A statement that ends the transaction of the step would leave what it has done without the step.
+func TestAStatementThatEndsTheTransactionIsRefused(t *testing.T) {
+	t.Parallel()
+	for sql, isRefused := range map[string]bool{
+		"commit": true, " /* x */ COMMIT and chain": true, "-- x\n rollback": true, "end": true, "begin": true, "Savepoint a": true,
+		"prepare transaction 'x'": true, "select 1 as commit": false, "update ended set commit = 1": false, "call commits()": false,
+	} {
+		quoted, _ := json.Marshal(sql)
+		all := read(t, withBody(begins+"- scope:\n    transaction: atomic\n    do:\n      - query: {sql: "+string(quoted)+"}\n"))
+		_, problems := compileIn(t, all, "P")
+		if is := len(problems) == 1 && strings.Contains(problems[0].String(), "transaction"); is != isRefused {
+			t.Errorf("%q gives %v", sql, problems)
+		}
+	}
 }
 
 // A state is taken by the program that made it, and by no other.

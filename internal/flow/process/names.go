@@ -25,8 +25,9 @@ type names struct {
 
 // variable is one with its type and its first value, as a state has it.
 type variable struct {
-	typ   string
-	value json.RawMessage
+	typ         string
+	value       json.RawMessage
+	isParameter bool // whoever starts an instance may give it
 }
 
 // valueTypes are the types of variables.
@@ -88,6 +89,7 @@ func (c *compiler) declare(o *object, n *names, withParameters bool) {
 		for _, name := range o.members(section) {
 			path := below(o.path, section, name)
 			v := c.variable(path, o.member(section, name))
+			v.isParameter = section == "parameters"
 			if c.isFree(path, n, name) {
 				n.variables[name] = v
 			}

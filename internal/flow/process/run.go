@@ -157,8 +157,8 @@ func (r *run) setParameters() error {
 	}
 	f := r.state.Root.Frames[0]
 	for name, written := range given {
-		v, isThere := r.program.root.names.variables[name]
-		if !isThere {
+		v := r.program.root.names.variables[name]
+		if !v.isParameter {
 			return fmt.Errorf("%w: %s has no parameter %q", errEvent, r.program.name, name)
 		}
 		value, err := (*run)(nil).decodeValue(written)

@@ -147,8 +147,9 @@ comment on table parley_flow._p_orchestration_version is
 'Orchestrations, present and past: an instance keeps the version with which it began. awaited_properties: those of its
 correlation sets, by which alone its instances wait; awaited_types: those of the messages that it receives, null: any.';
 
-insert into parley_flow._p_property (name, type)
-select e.name, e.type from parley_flow._p_engine_property as e;
+-- The token of a request is half of what an answer needs.
+insert into parley_flow._p_property (name, type, is_sensitive)
+select e.name, e.type, e.name = 'CorrelationToken' from parley_flow._p_engine_property as e;
 
 insert into parley_flow._p_pipeline_version (name, version, direction, stages)
 select b.name, 0, b.direction, b.stages from parley_flow._p_built_in_pipeline as b;

@@ -95,7 +95,7 @@ begin
   perform parley_flow._p_record_audit(v_caller, 'read properties', format('message %s', message_id), null);
   return query
   select p.key, p.value, true, coalesce(y.type, 'text')
-  from jsonb_each(v_message.promoted) as p
+  from jsonb_each(v_message.promoted - 'CorrelationToken') as p
   left join parley_flow._p_property as y on y.name = p.key
   union all
   select w.key, w.value, false, coalesce(y.type, 'text')

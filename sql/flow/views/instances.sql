@@ -167,6 +167,29 @@ comment on view parley_flow.orchestrations is
 'Orchestrations, their states and how many instances they have, for who holds VIEW. waiting: deliveries that were not
 claimed yet; new, retrying, suspended: instances of those states; versions: how many of each version.';
 
+create function parley_flow._p_without_tokens_of(instance_id bigint, state text) returns text
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_shown text := regexp_replace(
+    state, E'"CorrelationToken"\\s*:\\s*"(?:[^"\\\\]|\\\\.)*"', '"CorrelationToken":"hidden"', 'g'
+  );
+  v_activity text;
+begin
+  for v_activity in
+    select a.activity from parley_flow._p_instance_activity as a where a.instance_id = $1
+  loop
+    v_shown := replace(v_shown, to_json(v_activity)::text, '"hidden"');
+  end loop;
+  return v_shown;
+end
+$$;
+
+comment on function parley_flow._p_without_tokens_of(bigint, text) is
+'Gives the state of an instance without tokens of requests and names of activities: whoever has one of them could answer
+for somebody else.';
+
 create function parley_flow.read_instance(
   instance_id bigint, caller parley.caller default parley.current_caller()
 ) returns text
@@ -186,13 +209,13 @@ begin
     found := parley_flow._p_raise('instance', coalesce($1::text, 'null'));
   end if;
   perform parley_flow._p_record_audit(v_caller, 'read', format('instance %s', $1), null);
-  return v_instance.state;
+  return parley_flow._p_without_tokens_of($1, v_instance.state);
 end
 $$;
 
 comment on function parley_flow.read_instance(bigint, parley.caller) is
-'Gives the state of an instance, JSON as its program left it, with what it has of messages; that it was read is
-recorded. Null before its first step has succeeded.
+'Gives the state of an instance, JSON as its program left it, with what it has of messages, and without tokens of
+requests and names of activities; that it was read is recorded. Null before its first step has succeeded.
 Errors: PF001 without READ_CONTENT for its application, PF006 it is over.';
 
 create function parley_flow.track_instance(
