@@ -20,6 +20,7 @@ type run struct {
 
 	isTaken   bool // the event has had its effect
 	passed    int  // shapes
+	given     int  // bytes of what it sends, starts and asks for
 	unwinding *Fault
 	status    Status
 	fault     *Fault
@@ -33,6 +34,9 @@ type run struct {
 
 // passedMost bounds how many shapes a run passes: what passes more is a loop that never ends.
 const passedMost = 100_000
+
+// givenMost bounds what a run sends, starts and asks for, in bytes: all of it is in memory until the step is committed.
+const givenMost = 256 << 20
 
 // Run takes an instance from an event as far as it goes without another one. The state is null for the events that begin an instance.
 // It is ErrNotWaiting when the instance does not take the event; every other error is one of the world, and nothing has happened.
@@ -240,6 +244,13 @@ func isCaught(n *node, code string) bool {
 // pass counts a shape that begins, and stops a run that passes too many.
 func (r *run) pass(s *shape) bool {
 	r.passed++
+	if r.given > givenMost {
+		r.suspend(&Fault{
+			Code: codeSize, Path: s.place, Message: fmt.Sprintf("%d bytes were sent without waiting", r.given),
+			Remedy: "put a delay into the loop, or start orchestrations for parts of the work; who resumes the instance has it go on",
+		})
+		return false
+	}
 	if r.passed <= passedMost {
 		return true
 	}

@@ -144,6 +144,7 @@ func (a *send) advance(r *run, n *node) (outcome, *Fault) {
 		return waits, fault
 	}
 	r.step.Publications = append(r.step.Publications, Publication{Message: sent, Port: a.port, SendPort: a.sendPort})
+	r.given += len(sent.Body)
 	r.through(n.shape, "")
 	return hasEnded, nil
 }

@@ -59,6 +59,7 @@ func (a *start) advance(r *run, n *node) (outcome, *Fault) {
 		return waits, r.broken(fmt.Errorf("write the parameters of %s: %w", a.name, err))
 	}
 	r.step.Starts = append(r.step.Starts, Start{Orchestration: a.name, Parameters: written})
+	r.given += len(written)
 	r.through(n.shape, "")
 	return hasEnded, nil
 }
@@ -123,6 +124,7 @@ func (a *activity) ask(r *run, n *node) *Fault {
 	n.ID, n.Step = r.world.NewID(), isAsked
 	asked.ID = n.ID
 	r.step.Activities = append(r.step.Activities, asked)
+	r.given += len(asked.Input)
 	return nil
 }
 

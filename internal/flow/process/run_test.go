@@ -1,6 +1,7 @@
 package process_test
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -230,6 +231,27 @@ func TestALoopThatNeverEndsIsAFaultWithItsPlace(t *testing.T) {
 	m.run(i, process.Event{Kind: process.Resumed})
 	if i.step.Fault == nil || i.step.Fault.Code != "loop" {
 		t.Errorf("resumed, it is %+v", i.step)
+	}
+}
+
+// All that a step sends is in memory until it is committed: a loop that sends on and on does not take all that its node has.
+func TestALoopThatSendsTooMuchIsAFaultWithItsPlace(t *testing.T) {
+	if os.Getenv("PARLEY_TEST_LONG") == "" {
+		t.Skip("256 MB take some seconds: PARLEY_TEST_LONG=1 has them sent")
+	}
+	t.Parallel()
+	m, i := begun(t, `
+- while:
+    when: "true"
+    do:
+      - construct: {message: line, template: "{{order.body()}}"}
+      - send: line
+`, order("1", strings.Repeat(" ", 15<<20)))
+	if i.step.Status != process.Suspended || i.step.Fault.Code != "size" || !strings.HasPrefix(i.step.Fault.Path, "body/1/while") {
+		t.Fatalf("%s %+v", i.step.Status, i.step.Fault)
+	}
+	if len(m.sent) != 18 {
+		t.Errorf("%d were sent", len(m.sent))
 	}
 }
 
