@@ -128,3 +128,27 @@ func TestARoleGrantsToItselfNoRightByTheOptionForAnother(t *testing.T) {
 	s.Exec("select parley_flow.grant_right('PUBLISH', $1, application => 'A')", member)
 	s.Exec("select parley_flow.grant_right('PUBLISH', $1, application => 'B')", group)
 }
+
+// The send port that was nearest to a message may be one of another application: its name and its filter are shown to who may see that one.
+func TestTheNearestPortOfAnotherApplicationIsNotShown(t *testing.T) {
+	t.Parallel()
+	f := sqltest.NewFlow(t)
+	f.Exec(`select parley_flow.apply('{"application": {"Theirs": {}, "Ours": {}}, "receive port": {"Our in": {"application": "Ours"}},
+		"send port": {"TOPSECRET out": {"application": "Theirs", "host": "Send", "adapter": "A", "address": "x", "filter": [[
+			{"property": "MessageType", "operator": "=", "value": "urn:s#Ours"}, {"property": "urn:p#Po", "operator": "=", "value": "TOPSECRET 1"}]]}}}')`)
+	f.Exec("select parley_flow.publish('x', message_type => 'urn:s#Ours', receive_port => 'Our in')")
+	role := f.Role("viewer")
+	f.Exec("select parley_flow.grant_right('VIEW', $1, application => 'Ours')", role)
+	s := f.As(role)
+	const shown = "select string_agg(f::text, ' ') from parley_flow.routing_failures as f"
+	for _, statement := range []string{shown, "select string_agg(u::text, ' ') from parley_flow.suspended as u"} {
+		if got := sqltest.Value[string](s, statement); strings.Contains(got, "TOPSECRET") {
+			t.Errorf("%s: %s", statement, got)
+		}
+	}
+	sqltest.Equal(s, true, "select remedy ~ 'another application' from parley_flow.routing_failures")
+	f.Exec("select parley_flow.grant_right('VIEW', $1, application => 'Theirs')", role)
+	if got := sqltest.Value[string](s, shown); !strings.Contains(got, "TOPSECRET out") || !strings.Contains(got, "TOPSECRET 1") {
+		t.Errorf("who may see it is shown %s", got)
+	}
+}

@@ -189,7 +189,9 @@ returns table (
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select f.cause_id, f.receive_port, f.location, f.message_type, f.explanation, f.send_port, f.port_group, f.missed,
+  select f.cause_id, f.receive_port, f.location, f.message_type, f.explanation,
+    case when v.is_shown then f.send_port end, case when v.is_shown then f.port_group end,
+    case when v.is_shown then f.missed else '[]' end,
     f.failures + coalesce(h.failures, 0), f.first_at, greatest(f.last_at, h.last_at), f.sample_message_id,
     -- A property may have been declared sensitive since.
     parley_flow._p_without_sensitive(f.sample)
@@ -203,16 +205,26 @@ as $$
     group by o.cause_id
   ) as h on h.cause_id = f.cause_id
   left join parley_flow._p_receive_port as p on p.name = f.receive_port
+  left join parley_flow._p_send_port as s on s.name = f.send_port
+  -- The filter of a send port is a part of its application.
+  cross join lateral (
+    select (
+        a.applications = array['*'] or f.send_port is null or s.application = any (a.applications)
+      ) is true as is_shown
+  ) as v
   where a.applications = array['*'] or p.application = any (a.applications)
 $$;
 
 comment on function parley_flow._p_routing_failure_rows(parley.caller) is
-'Gives what parley_flow.routing_failures shows.';
+'Gives what parley_flow.routing_failures shows. Of a send port of an application for which the caller does not hold VIEW
+neither the name nor the filter.';
 
 create view parley_flow.routing_failures as
 select f.cause_id, f.receive_port, f.location, f.message_type, f.explanation, f.send_port, f.port_group, f.missed,
   f.failures, f.first_at, f.last_at, f.sample_message_id, f.sample,
-  case f.explanation
+  case case when f.send_port is null and f.explanation <> 'NO_SUBSCRIPTION' then 'HIDDEN' else f.explanation end
+    when 'HIDDEN' then
+      'A send port of another application was nearest, which this role may not see: ask an administrator of the engine.'
     when 'NO_SUBSCRIPTION' then
       'No send port that is enlisted asks for messages like this one: define one with a filter, or enlist one.'
     when 'NOT_ENLISTED' then case
@@ -250,6 +262,7 @@ from parley_flow._p_routing_failure_rows() as f;
 
 comment on view parley_flow.routing_failures is
 'Why messages matched nothing, one row for a cause, for who holds VIEW. explanation: NO_SUBSCRIPTION, NOT_ENLISTED,
-UNTYPED, ENCODING, ONE_PREDICATE or SEVERAL_PREDICATES; send_port: that was nearest; missed: its predicates that were
+UNTYPED, ENCODING, ONE_PREDICATE or SEVERAL_PREDICATES; send_port: that was nearest,
+null where the caller may not see its application; missed: its predicates that were
 not satisfied, where is_promoted says whether the message has the property, and explanation why it was missed, UNTYPED
 or ENCODING, where that is known; failures: how many messages.';
