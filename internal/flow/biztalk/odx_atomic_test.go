@@ -2,6 +2,7 @@ package biztalk_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -82,5 +83,50 @@ func TestTransactionsAreTranslated(t *testing.T) {
 		return o.IsStopped && o.What == "the transaction of scope atomic transaction Ask"
 	}) {
 		t.Errorf("%v", result.Omissions)
+	}
+}
+
+// Fields of messages and properties are texts in expressions. The types that they have in their schemas are known by what they are joined
+// with.
+func TestTextsAreComparedAsTheirSchemasHaveThem(t *testing.T) {
+	t.Parallel()
+	result, err := biztalk.Import([]biztalk.Source{{Name: "Ask.odx", Body: []byte(`module Shop
+{
+    internal service Ask
+    {
+        message System.Xml.XmlDocument order;
+        port implements InType OrdersIn;
+        System.Double sum;
+        body ()
+        {
+            activate receive (OrdersIn.Op, order);
+            sum = order.Price * order(Shop.Props.Amount);
+            if (order.IsVip == true && order(Shop.Props.Rush) != true && order.Old == false) { sum = 1.0; }
+            else if (xpath(order, "//Note") != null && xpath(order, "string(//Mark)") == null) { sum = 2.0; }
+            else if (order.Count > 5) { sum = 3.0; }
+        }
+    }
+}
+`)}}, biztalk.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	problems, err := process.Check(result.Definitions)
+	if err != nil || len(problems) > 0 {
+		t.Errorf("%v %v\n%s", problems, err, result.Definitions)
+	}
+	var plain any
+	if err := json.Unmarshal(result.Definitions, &plain); err != nil {
+		t.Fatal(err)
+	}
+	written := fmt.Sprint(plain)
+	for _, want := range []string{
+		"double(order.text('/*/Price')) * double(string(order.property('Shop.Props#Amount')))",
+		"(order.text('/*/IsVip') in ['true', '1']) && !(string(order.property('Shop.Props#Rush')) in ['true', '1']) && !(order.text('/*/Old') in",
+		"order.has('//Note') && !order.has('//Mark')", "double(order.text('/*/Count')) > double(5)",
+	} {
+		if !strings.Contains(written, want) {
+			t.Errorf("there is no %s in\n%s", want, written)
+		}
 	}
 }

@@ -78,6 +78,9 @@ func joined(left expressed, operator string, right expressed) expressed {
 		pieces := append(append([]string{}, left.asPieces()...), right.asPieces()...)
 		return expressed{left.asText() + " + " + right.asText(), "text", pieces}
 	}
+	if e, is := ofText(left, operator, right); is {
+		return e
+	}
 	e := expressed{written: left.written + " " + operator + " " + right.written, typ: left.typ}
 	switch precedence[operator] {
 	case 1, 2, 3, 4:
@@ -88,6 +91,46 @@ func joined(left expressed, operator string, right expressed) expressed {
 		e = expressed{written: "double(" + left.written + ") " + operator + " double(" + right.written + ")", typ: "number"}
 	}
 	return e
+}
+
+// textAt is the text at a path of a message, with its second argument or without.
+var textAt = regexp.MustCompile(`^(\w+)\.text\(("(?:[^"\\]|\\.)*"|'[^']*')(, '')?\)$`)
+
+// ofText joins a text of a message or property with a value of another type, which it has in its schema.
+func ofText(left expressed, operator string, right expressed) (expressed, bool) {
+	text, value := left, right
+	if text.typ != "text" {
+		text, value = right, left
+	}
+	isNot := operator == "!="
+	switch isEqual := isNot || operator == "=="; {
+	case text.typ != "text":
+		return expressed{}, false
+	case isEqual && (value.written == "true" || value.written == "false"):
+		e := "(" + text.written + " in ['true', '1'])"
+		if isNot == (value.written == "true") {
+			e = "!" + e
+		}
+		return expressed{written: e, typ: "boolean"}, true
+	case isEqual && value.written == "null":
+		e := textAt.ReplaceAllString(text.written, "$1.has($2)")
+		if e == text.written {
+			e = "(" + text.written + " != '')"
+		}
+		if !isNot {
+			e = "!" + e
+		}
+		return expressed{written: e, typ: "boolean"}, true
+	case operator == "+" || precedence[operator] < 3:
+		return expressed{}, false
+	case value.typ != "integer" && value.typ != "number" && (precedence[operator] < 5 || value.typ != "text"):
+		return expressed{}, false
+	}
+	e := expressed{written: "double(" + left.written + ") " + operator + " double(" + right.written + ")", typ: "number"}
+	if precedence[operator] < 5 {
+		e.typ = "boolean"
+	}
+	return e, true
 }
 
 func (e expressed) asText() string {
