@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"testing"
@@ -46,6 +47,12 @@ func TestScripts(t *testing.T) {
 				env.Setenv(name, os.Getenv(name))
 			}
 			return nil
+		},
+		Condition: func(name string) (bool, error) {
+			if name != "long" {
+				return false, fmt.Errorf("unknown condition %s", name)
+			}
+			return os.Getenv("PARLEY_TEST_LONG") != "", nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"database":   func(ts *testscript.TestScript, neg bool, args []string) { scriptDatabase(t, ts, neg, args) },
