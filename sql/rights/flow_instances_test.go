@@ -101,3 +101,17 @@ func TestTokensOfInstancesAreNotShown(t *testing.T) {
 	sqltest.Equal(f.Session, false, "select coalesce(string_agg(p::text, ' '), '') ~ 'TOPSECRET' from parley_flow.read_properties($1) as p", message)
 	sqltest.Equal(f.Session, "17", "select parley_flow.read_instance($1)::jsonb ->> 'kept'", instance)
 }
+
+// A role that may publish so many messages a minute begins no more instances than that.
+func TestStartsCountAgainstTheQuota(t *testing.T) {
+	t.Parallel()
+	f, _, _ := twoOrchestrations(t)
+	role := f.Role("publisher")
+	f.Exec("select parley_flow.grant_right('PUBLISH', $1, application => 'Orders')", role)
+	f.Exec("select parley_flow.set_quota($1, messages_per_minute => 2)", role)
+	s := f.As(role)
+	const start = "select parley_flow.start_orchestration('Mine')"
+	s.Exec(start)
+	s.Exec(start)
+	s.RefusesFlow(13, start)
+}

@@ -17,6 +17,11 @@ begin
   elsif v_port.state = 'Bound' then
     found := parley_flow._p_raise('not enlisted', $1);
   end if;
+  if starter is not null then
+    found := parley_flow._p_count_against_quota(
+      starter, parley._p_number_of(starter), array[convert_to(coalesce(parameters, '{}'), 'UTF8')]
+    );
+  end if;
   insert into parley_flow._p_instance (instance_id, send_port_id, version, status)
   values (v_instance, v_port.send_port_id, v_port.version, 'NEW');
   insert into parley_flow._p_instance_event (instance_id, kind, data)
@@ -29,7 +34,7 @@ $$;
 comment on function parley_flow._p_start_instance(text, text, oid) is
 'Begins an instance of the newest version of an orchestration, with parameters, an object of JSON; gives its number.
 Arguments: name; parameters; starter, the role that asks for it, null: another orchestration.
-Errors: PF001, PF004, PF015 it is not enlisted.';
+Errors: PF001, PF004, PF013, PF015 it is not enlisted.';
 
 create function parley_flow._p_require_publisher(caller oid, application text) returns boolean
 language plpgsql stable
@@ -64,5 +69,5 @@ $$;
 comment on function parley_flow.start_orchestration(text, jsonb, parley.caller) is
 'Begins an instance of an orchestration in this transaction, and gives its number: it runs when this commits.
 Arguments: name; parameters, an object of its parameters by their names.
-Errors: PF001 without PUBLISH for its application, PF004 no such orchestration, PF010 parameters are no object, PF015 it
-is not enlisted.';
+Errors: PF001 without PUBLISH for its application, PF004 no such orchestration, PF010 parameters are no object, PF013
+more than the quota, by which a start counts as a message, PF015 it is not enlisted.';
