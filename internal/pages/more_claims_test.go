@@ -65,7 +65,7 @@ var pageClaims = []claim{
 	{"guides/monitoring", "A counter called `/sec` is a total, with `cntr_type` 272696576", `
 		select bool_and(cntr_type = 272696576) from parley.dm_os_performance_counters where counter_name like '%/sec'`},
 	{"guides/monitoring", "The triggers that see messages are disabled", `
-		select count(*) = 8 and bool_and(tgenabled = 'D') from pg_trigger where tgname like '\_p\_record%'`},
+		select count(*) = 5 and bool_and(tgenabled = 'D') from pg_trigger where tgname like '\_p\_record%'`},
 	{"mail/receiving", "| failed authentications of a source | 10 in 5 minutes (`authentication_lockout`)", `
 		select default_value = '300' from parley_mail.setting_definitions where kind = 'receive connector' and setting = 'authentication_lockout'`},
 	{"mail/migration", "| `hopcount_limit` | 50 | `max_hops` | 60 |", `
