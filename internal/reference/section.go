@@ -21,7 +21,8 @@ var sections = []section{
 		intro: "A queue is named by one or two parts, `queue` or `schema.queue`; each may stand in brackets or double quotes. Without a\n" +
 			"schema it is `dbo`, which need not exist: it is a part of the name and nothing more.",
 		files: []string{
-			"parley/catalog/queues.sql", "parley/catalog/alter_queue.sql", "parley/activation/dropped_queues.sql",
+			"parley/catalog/queues.sql", "parley/catalog/queue_statements.sql", "parley/catalog/alter_queue.sql",
+			"parley/catalog/retry_policies.sql", "parley/activation/dropped_queues.sql",
 		},
 	},
 	{
@@ -29,7 +30,10 @@ var sections = []section{
 		intro: "Queues without conversations: see [the page on simple queues](guides/simple-queues.md).",
 		files: []string{
 			"parley/simple/messages.sql", "parley/simple/put.sql",
-			"parley/simple/take.sql", "parley/simple/failures.sql",
+			"parley/simple/put_each.sql", "parley/simple/put_unique.sql", "parley/simple/batches.sql",
+			"parley/simple/take.sql", "parley/simple/failures.sql", "parley/simple/retry.sql", "parley/simple/limits.sql",
+			"parley/simple/finished.sql", "parley/activation/long_work.sql",
+			"parley/schedules/schedules.sql", "parley/schedules/due_schedules.sql",
 			"parley/simple/inspection.sql", "parley/views/simple_queues.sql", "parley/activation/message_deliveries.sql",
 		},
 	},
@@ -89,13 +93,14 @@ var sections = []section{
 		files: []string{
 			"parley/conversation/set_aside_conversations.sql", "parley/poison/poison.sql", "parley/poison/set_aside.sql",
 			"parley/poison/poison_statements.sql", "parley/poison/retry_matching.sql", "parley/poison/reader_failures.sql",
-			"parley/poison/poison_views.sql",
+			"parley/poison/poison_views.sql", "parley/poison/conversation_waits.sql",
 		},
 	},
 	{
 		title: "Ending conversations",
 		files: []string{
 			"parley/conversation/conversation_rights.sql", "parley/conversation/end_conversation.sql",
+			"parley/conversation/end_conversations.sql", "parley/receive/receive_and_end.sql",
 			"parley/conversation/break_conversation.sql",
 		},
 	},

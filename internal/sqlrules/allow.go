@@ -93,6 +93,11 @@ type tolerance struct {
 
 var tolerated = []tolerance{
 	{
+		function: "parley._p_lock_both_to_end",
+		message:  "is not single argument",
+		reason:   "it gives both sides of a conversation, each a row of its own",
+	},
+	{
 		message: `"found" should not be modified by user`,
 		reason:  "what may raise is called by an assignment that leaves FOUND as PERFORM would: parley/base/errors.sql says why",
 	},

@@ -53,7 +53,8 @@ const ofKind = `[[{"property": "MessageType", "operator": "=", "value": "%s"}]]`
 func (e *engine) orchestration(name, messageType, convoy string) {
 	e.Helper()
 	e.apply(fmt.Sprintf(`{
-		"orchestration": {%[1]q: {"application": "Orders", "host": "Send", "body": [{"receive": {}}], "retry_policy": "soon",
+		"orchestration": {%[1]q: {"application": "Orders", "host": "Send", "retry_policy": "soon",
+			"messages": {"m": "any"}, "correlations": {"key": ["urn:p#Key"]}, "body": [{"receive": "m"}],
 			"activations": [{"receive": "0", "filter": `+ofKind+`, "convoy": %[3]s}], "description": "of a test"}},
 		"send port": {"Result": {"application": "Orders", "host": "Send", "adapter": "FAKE", "address": "out", "retry_policy": "soon",
 			"filter": [[{"property": "InboundTransportLocation", "operator": "=", "value": %[1]q}]]}}

@@ -11,7 +11,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_message parley.received_message;
-  v_handles uuid[] := '{}';
+  v_handles uuid[] := '{}'::uuid[];
 begin
   for v_message in
     select *

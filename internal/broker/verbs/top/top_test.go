@@ -160,7 +160,7 @@ func TestScreenIsSortedAndFilteredByKeys(t *testing.T) {
 		}
 	}
 	p.press("/", "x", "y", "backspace", "y")
-	p.expect("[1 queues]", "[1 queues] 2 conversations 3 waits 4 hosts 5 ports filter: xy_")
+	p.expect("[1 queues]", "[1 queues] 2 conversations 3 waits 4 hosts 5 ports 6 orchestrations filter: xy_")
 }
 
 func TestQueueIsPausedAfterAsking(t *testing.T) {
