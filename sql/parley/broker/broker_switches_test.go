@@ -196,7 +196,8 @@ func TestNewBrokerForgetsConversationsAndKeepsDefinitions(t *testing.T) {
 		"_p_event_notification", "_p_external_activation", "_p_broker", "_p_contract", "_p_contract_message_type", "_p_installation", "_p_message_type", "_p_peer", "_p_peer_certificate", "_p_broker_certificate",
 		"_p_permission", "_p_priority", "_p_role_number", "_p_role_place",
 		"_p_queue", "_p_route", "_p_service", "_p_service_contract", "_p_certificate", "_p_remote_service_binding",
-		"_p_rollback_counter", // rows that exist to be locked
+		"_p_retry_policy", "_p_queue_limit", "_p_schedule", "_p_schedule_run", "_p_operator_action",
+		"_p_rollback_counter", "_p_limit_slot", // rows that exist to be locked
 	}
 	for _, table := range sqltest.Values[string](b.Session,
 		"select relname::text from pg_class where relnamespace = 'parley'::regnamespace and relkind in ('r', 'p') order by relname") {
