@@ -195,14 +195,14 @@ begin
   perform parley._p_switch_on();
   -- An invitation is to the broker that made it.
   delete from parley._p_pairing as p;
+  delete from parley._p_batch as b;
   foreach v_table in array array[
     '_p_message', '_p_transmission', '_p_transit', '_p_send_progress', '_p_accept_progress', '_p_parked',
     '_p_unresumed', '_p_compared', '_p_fragment', '_p_expedited',
     '_p_destination', '_p_neighbour_service', '_p_retained', '_p_copy_progress', '_p_receive_progress', '_p_scan_hint',
     '_p_alarm', '_p_tombstone', '_p_set_aside', '_p_failure',
     '_p_delivery_failure', '_p_delayed_message', '_p_set_aside_message', '_p_message_wait',
-    '_p_unique_message', '_p_batch_member', '_p_batch', '_p_finished_message', '_p_conversation_retry',
-    '_p_daemon_report',
+    '_p_unique_message', '_p_finished_message', '_p_conversation_retry', '_p_daemon_report',
     '_p_configuration_request', '_p_session_key', '_p_endpoint', '_p_conversation_group'
   ] loop
     -- Emptying an empty table costs a file and locks out everybody for nothing.

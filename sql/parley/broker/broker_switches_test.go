@@ -182,6 +182,10 @@ func TestNewBrokerForgetsConversationsAndKeepsDefinitions(t *testing.T) {
 	b.Exec("select parley.invite_peer()")
 	b.Exec("select parley._p_request_pairing($1, '', '{}', 'code', 'remote') from parley.open_pairing()", sqltest.OneKey)
 
+	b.Exec("select parley.create_queue('jobs', kind => 'SIMPLE'), parley.create_queue('after', kind => 'SIMPLE')")
+	b.Exec("select parley.put_group('jobs', array['a', 'b'], 'after', 'all done')")
+	b.Exec("select parley.put_unique('jobs', 'one', 'only once'::text)")
+
 	b.Exec("select parley.drop_event_notification('activated', 'Event')")
 	id := sqltest.Value[string](b.Session, "select parley.new_broker()")
 	if id == before {
