@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -27,6 +26,17 @@ const applicationName = "parley console"
 // proofs of a password that a login accepts: a server that asks for none would let in whoever reaches the console.
 const proofs = "scram-sha-256,md5,password"
 
+// ownSettings are the settings of each transaction, whatever the role or the database have as their defaults: its time, how values
+// are written, and no schema in which somebody else's function could stand for one of PostgreSQL. They are no parameters of the
+// connection, of which a pooler takes few.
+const ownSettings = `
+	select pg_catalog.set_config(s.name, s.value, true)
+	from (
+		values ('statement_timeout', $1::pg_catalog.text), ('lock_timeout', $1::pg_catalog.text),
+			('idle_in_transaction_session_timeout', '30s'), ('search_path', 'pg_catalog'), ('TimeZone', 'UTC'), ('DateStyle', 'ISO'),
+			('IntervalStyle', 'postgres'), ('bytea_output', 'hex')
+	) as s (name, value)`
+
 // connect opens the connections of a role and checks that the database has a broker that this program understands.
 //
 // Errors: those of the connection, of which a wrong password is one, and those of [parley.Attach].
@@ -37,11 +47,6 @@ func connect(ctx context.Context, target Target, prepare func(*pgx.ConnConfig)) 
 	}
 	config.ConnConfig = target.Config.Copy()
 	prepare(config.ConnConfig)
-	// The console's own settings, whatever the role or the database have as their defaults.
-	maps.Copy(config.ConnConfig.RuntimeParams, map[string]string{
-		"TimeZone": "UTC", "DateStyle": "ISO", "IntervalStyle": "postgres", "bytea_output": "hex",
-		"idle_in_transaction_session_timeout": "30s",
-	})
 	pgdb.SetName(config.ConnConfig, applicationName)
 	// Behind a pooler no statement that was prepared is there for the next transaction.
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
@@ -91,10 +96,7 @@ func (s *session) within(
 	ctx, cancel := context.WithTimeout(ctx, budget+connectBudget)
 	defer cancel()
 	return pgx.BeginTxFunc(ctx, s.pool, options, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `
-			select pg_catalog.set_config('statement_timeout', $1::pg_catalog.text, true),
-				pg_catalog.set_config('lock_timeout', $1::pg_catalog.text, true)`,
-			fmt.Sprintf("%dms", budget.Milliseconds()))
+		_, err := tx.Exec(ctx, ownSettings, fmt.Sprintf("%dms", budget.Milliseconds()))
 		if err != nil {
 			return fmt.Errorf("set the time of a page: %w", err)
 		}

@@ -102,3 +102,29 @@ func TestConsoleForOtherMachinesNeedsACertificateOrAProxy(t *testing.T) {
 		t.Errorf("behind a proxy: %v", err)
 	}
 }
+
+// Poolers take few parameters of a connection, and give each transaction another session.
+func TestConsoleWorksBehindAPoolerAndWhateverARoleHasAsItsDefaults(t *testing.T) {
+	t.Parallel()
+	pool := parleytest.Database(t)
+	shop(t, pool)
+	exec(t, pool, "create function public.lower(text) returns text language sql as $$ select 'another' $$")
+	exec(t, pool, "do $$ begin execute format('alter database %I set search_path = public, pg_catalog', current_database()); "+
+		"execute format('alter database %I set datestyle = \"German\"', current_database()); end $$")
+	config, err := pgx.ParseConfig(parleytest.PgBouncer(t, pool))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := newVisitor(t, serve(t, console.Config{Targets: []console.Target{{Name: "shop", Config: config}}, Key: "opensesame"}))
+	if status, body := v.get("/login?key=opensesame"); status != http.StatusSeeOther {
+		t.Fatalf("behind a pooler the key was answered with %d: %s", status, body)
+	}
+	for _, path := range []string{"/", "/queues", "/delayed", "/failed?error=x"} {
+		if status, body := v.get(path); status != http.StatusOK || strings.Contains(body, "another") {
+			t.Errorf("%s was answered with %d: %s", path, status, body)
+		}
+	}
+	if _, body := v.get("/delayed"); !strings.Contains(body, "202") || strings.Contains(body, ".202") {
+		t.Errorf("times are not written as everywhere: %s", body)
+	}
+}
