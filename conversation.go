@@ -24,7 +24,8 @@ func EndConversation(ctx context.Context, db DB, handle UUID) error {
 //
 // Errors: as [EndConversation].
 func EndConversations(ctx context.Context, db DB, handles []UUID) error {
-	if _, err := db.Exec(ctx, "select parley.end_conversations(conversation_handles => $1::text::uuid[])", arrayLiteral(handles)); err != nil {
+	_, err := db.Exec(ctx, "select parley.end_conversations(conversation_handles => $1::text::uuid[])", arrayLiteral(handles))
+	if err != nil {
 		return pgdb.StatementError(err, fmt.Sprintf("end %d conversations", len(handles)))
 	}
 	return nil
