@@ -135,6 +135,8 @@ begin
           case when v_lane = parley._p_waiting_lane(v_queue.queue_id) then 1 else top end
         ) as d
       );
+      -- Somebody has claimed the one that was found between our scan and our lock: what stands behind it waits for it.
+      continue when v_messages[1].message_id is distinct from v_found.position;
       if claim is null or parley._p_claim_messages(
         caller, v_queue, array(select u.message_id from unnest(v_messages) as u), claim, lease_ms * interval '1 ms'
       ) then
