@@ -12,7 +12,7 @@ import (
 var without = map[string]string{
 	"wakeup": "until when somebody sleeps", "rollback": "counts of what came back, about messages that are there", "counter": "who counted that",
 	"_p_next_": "when to scan next: early is right", "_p_alarm_wakeup": "until when somebody sleeps", "_p_transmission_wakeup": "until when somebody sleeps",
-	"_p_savepoint_": "of transactions that run", "_p_framed_": "a counter of figures", "_p_leader_lease": "until when somebody leads",
+	"_p_savepoint_": "of transactions that run", "_p_report_": "for half a second", "_p_framed_": "a counter of figures", "_p_leader_lease": "until when somebody leads",
 	"_p_poison_found": "a mark", "_p_trace_until": "until when something is traced", "_p_broker_switch": "a switch", "quota": "until where nobody counts",
 }
 

@@ -56,8 +56,8 @@ begin
       end if;
       v_taken := v_taken || array(select i.id from unnest(v_item.ids) as i (id) where i.id = any (message_ids));
       perform parley.put(
-        'parley_mail_submission', string_agg(i.id::text, ' ' order by i.n), priority => v_item.priority,
-        deliver_at => v_item.due_at
+        'parley_mail_submission', convert_to(string_agg(i.id::text, ' ' order by i.n), 'UTF8'),
+        priority => v_item.priority, deliver_at => v_item.due_at, caller => parley.current_caller()
       )
       from unnest(v_item.ids) with ordinality as i (id, n)
       where i.id <> all (message_ids)

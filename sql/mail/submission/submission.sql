@@ -188,7 +188,7 @@ begin
       and parley_mail._p_is_rendered_eight_bit(attachments, raw, v_rendered)
   );
   if v_options.priority = 1 and v_options.not_before is null then
-    perform parley.put('parley_mail_submission', v_id::text);
+    perform parley.put('parley_mail_submission', convert_to(v_id::text, 'UTF8'), caller => parley.current_caller());
   else
     perform parley_mail._p_submit_as_stored(v_ids, v_options.not_before);
   end if;

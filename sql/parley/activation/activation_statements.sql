@@ -218,10 +218,11 @@ shows again. An address is called only where the operator of the daemon allows i
 Arguments: queue; url, http or https; secret, 16 to 500 characters (null: a new one); secret_name, a name for it that
 views show; timeout_ms, milliseconds for one request; max_instances, requests at once, each of other conversation
 groups; batch_size, messages in a request; groups, of how many groups they are, up to batch_size (1: of one
-conversation; of no meaning for a simple queue); body_format, envelope (JSON) or raw; system_messages, whether EndDialog
-and Error are delivered too, instead of ending the conversation; max_attempts, after how many refusals a conversation is
-set aside (0: never); first_retry_ms and longest_retry_ms, milliseconds that a conversation waits after its first
-refusal, doubling up to the longest; activation, whether it is on.
+conversation; a simple queue has none); body_format, envelope (JSON) or raw; system_messages, whether EndDialog and
+Error are delivered too, instead of ending the conversation; max_attempts, after how many refusals a conversation or
+message is set aside (0: never); first_retry_ms and longest_retry_ms, milliseconds that it waits after its first
+refusal, doubling up to the longest: these three are of queues without a retry policy (parley.set_retry_policy), which
+counts where there is one, as in a simple queue by default; activation, whether it is on.
 Errors: 208 no such queue, 229 not allowed, 2714 the queue has an external activation, 8402 out of range or malformed,
 9609 malformed name, 9663 system object, 9717 and 9718 the queue is activated in another way, 15517 the caller may not
 act as the owner of the queue.
@@ -382,9 +383,9 @@ comment on column parley.external_activations.groups is 'Groups of which one req
 comment on column parley.external_activations.body_format is 'envelope or raw.';
 comment on column parley.external_activations.system_messages is 'Whether EndDialog and Error are delivered too.';
 comment on column parley.external_activations.max_attempts is
-'Refusals after which a conversation is set aside; 0 is never.';
+'Refusals after which a conversation or message is set aside, in a queue without a retry policy; 0 is never.';
 comment on column parley.external_activations.first_retry_ms is
-'Milliseconds that a conversation waits after its first refusal.';
+'Milliseconds that it waits after its first refusal, in a queue without a retry policy.';
 comment on column parley.external_activations.longest_retry_ms is 'Milliseconds that it waits at most.';
 comment on column parley.external_activations.create_date is 'When it was created.';
 comment on column parley.external_activations.modify_date is 'When it was changed last.';

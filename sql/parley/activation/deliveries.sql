@@ -174,6 +174,35 @@ release the claim, and deliver again.
 Arguments: queue; conversation_handle; queuing_orders, of the messages, all of that conversation.
 Errors: 208, 229, 8426, 9609 and 9617 as receive.';
 
+create function parley._p_delivery_wait(
+  policy parley._p_retry_policy, activation parley._p_external_activation, failures integer, retry_ms integer
+) returns interval
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_longest constant interval := activation.longest_retry_ms * interval '1 ms';
+  v_asked constant interval := least(coalesce(retry_ms, 0), 86400000) * interval '1 ms';
+begin
+  -- Part of a wait is left to chance, so that what failed together does not come back together.
+  if policy.queue_id is not null then
+    return greatest(parley._p_retry_wait(policy, failures), v_asked * (1 + 0.1 * random()));
+  end if;
+  return (0.9 + 0.1 * random()) * least(
+    v_longest,
+    greatest(v_asked, parley._p_back_off(failures, activation.first_retry_ms * interval '1 ms', v_longest))
+  );
+end
+$$;
+
+comment on function parley._p_delivery_wait(
+  parley._p_retry_policy, parley._p_external_activation, integer, integer
+) is
+'Gives for how long a conversation or message waits that was delivered and not accepted: by the retry policy of its
+queue, and never shorter than the receiver asks, up to a day; without one by the numbers of the webhook, which bound
+what he asks, too.
+Arguments: policy, null for none; activation; failures, after how many in a row; retry_ms, what the receiver asks.';
+
 create function parley.fail_delivery(
   queue text, conversation_handle uuid, error text, is_attempt boolean default true, retry_ms integer default null,
   is_final boolean default false, answer text default null, is_alone boolean default true,
@@ -190,9 +219,13 @@ declare
   v_queue parley._p_queue := parley._p_find_queue(v_caller, queue, 'RECEIVE');
   v_endpoint parley._p_endpoint;
   v_activation parley._p_external_activation;
+  v_policy parley._p_retry_policy := parley._p_retry_policy_of(v_queue);
   v_failures integer;
-  v_longest interval;
+  v_attempts_max integer;
 begin
+  if retry_ms is not null and is_final then
+    found := parley._p_raise(8402, 'delay of what is final', 'retry_ms');
+  end if;
   attempts := 0;
   is_set_aside := false;
   is_lost := claim is not null
@@ -238,23 +271,15 @@ begin
   if is_attempt and not is_alone then
     return;
   end if;
-  if is_alone and v_activation.max_attempts > 0 and (is_final or attempts >= v_activation.max_attempts) then
+  v_attempts_max := coalesce(v_policy.attempts, v_activation.max_attempts);
+  if is_alone and v_attempts_max > 0 and (is_final or attempts >= v_attempts_max) then
     is_set_aside := parley._p_set_aside_delivery(v_queue, v_endpoint, attempts);
     if is_set_aside then
       return;
     end if;
   end if;
-  v_longest := v_activation.longest_retry_ms * interval '1 ms';
-  -- A wait that the receiver asks for is cut at the longest too. A tenth is left to chance, so that conversations that
-  -- failed together do not come back together.
   update parley._p_delivery_failure as f
-  set retry_at = clock_timestamp() + (0.9 + 0.1 * random()) * least(
-      v_longest,
-      greatest(
-        coalesce(retry_ms, 0) * interval '1 ms',
-        parley._p_back_off(v_failures, v_activation.first_retry_ms * interval '1 ms', v_longest)
-      )
-    )
+  set retry_at = clock_timestamp() + parley._p_delivery_wait(v_policy, v_activation, v_failures, retry_ms)
   where f.endpoint_id = v_endpoint.endpoint_id;
 end
 $$;
@@ -262,17 +287,20 @@ $$;
 comment on function parley.fail_delivery(
   text, uuid, text, boolean, integer, boolean, text, boolean, uuid, parley.caller
 ) is
-'Records that messages of a conversation were delivered and not accepted: it is passed over for a while, which doubles
-each time. After max_attempts of the webhook it is set aside, as a poison message is, whatever the poison message
-handling of the queue. For a conversation that is over, or not of the queue, nothing is recorded.
+'Records that messages of a conversation were delivered and not accepted: it is passed over for a while, by the retry
+policy of the queue, and set aside after as many attempts as it allows. In a queue without one the while doubles each
+time, from first_retry_ms of the webhook up to longest_retry_ms, and after max_attempts the conversation is set aside,
+whatever the poison message handling of the queue. For a conversation that is over, or not of the queue, nothing is
+recorded.
 It gives up the claim of the group. Where a transaction holds the delivery roll that back before. Returns attempts, how
 many have been counted, is_set_aside, and is_lost, whether the claim was lost before: then nothing is recorded.
-Arguments: queue; conversation_handle; error, for people; is_attempt, whether it counts towards max_attempts (a
-receiver that is not there says nothing about the message); retry_ms, milliseconds that the receiver asks to wait;
-is_final, whether the receiver will never accept it; answer, what the receiver said, without secrets, of which the
-first 4,096 characters are kept; is_alone, whether no other conversation was delivered with it: otherwise nothing is
-counted, and it comes alone after that; claim, its number, null for none.
-Errors: 208 no such queue, 229 not allowed, 9609 malformed name.';
+Arguments: queue; conversation_handle; error, for people; is_attempt, whether it counts as an attempt (a receiver that
+is not there says nothing about the message); retry_ms, milliseconds that the receiver asks to wait, at least: with a
+policy up to a day, otherwise up to the longest wait; is_final, whether the receiver will never accept it; answer, what
+the receiver said, without secrets, of which the first 4,096 characters are kept; is_alone, whether no other
+conversation was delivered with it: otherwise nothing is counted, and it comes alone after that; claim, its number,
+null for none.
+Errors: 208 no such queue, 229 not allowed, 8402 retry_ms with is_final, 9609 malformed name.';
 
 create function parley._p_set_aside_delivery(
   queue parley._p_queue, endpoint parley._p_endpoint, attempts integer

@@ -83,7 +83,7 @@ comment on function parley._p_check_program(parley._p_external_activation) is
 Errors: 8402.';
 
 create function parley._p_check_webhook(activation parley._p_external_activation) returns boolean
-language plpgsql immutable
+language plpgsql stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
@@ -95,6 +95,9 @@ begin
     found := parley._p_raise(8402, 'raw batch', activation.batch_size::text);
   elsif length(activation.secret) not between 16 and 500 or activation.secret ~ '[[:cntrl:]]' then
     found := parley._p_raise(8402, 'secret');
+  elsif (activation.groups > 1 or activation.system_messages)
+    and (select q.is_simple from parley._p_queue as q where q.queue_id = activation.queue_id) then
+    found := parley._p_raise(8402, 'conversations of a simple queue');
   end if;
   found := parley._p_require_range('timeout_ms', activation.timeout_ms, 100, 600000);
   found := parley._p_require_range('batch_size', activation.batch_size, 1, 1000);

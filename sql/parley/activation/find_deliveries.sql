@@ -44,14 +44,13 @@ begin
       on e.service_id = s.service_id and e.state <> 'DO' and e.priority = _p_lock_delivery.priority
     join parley._p_conversation_group as g on g.group_id = e.group_id
     cross join lateral (
-      select n.position, n.lane
+      select n.position
       from parley._p_message as n
       where n.endpoint_id = e.endpoint_id
       order by n.position
       limit 1
     ) as m
     where s.queue_id = queue.queue_id
-      and m.lane = v_lane
       and not exists (
         select from parley._p_delivery_failure as f
         where f.endpoint_id = e.endpoint_id and f.retry_at > clock_timestamp()

@@ -73,15 +73,7 @@ begin
     perform parley._p_lose_expired(v_queue);
   end if;
   return query
-  select v_claim, m.message_id, m.key, m.priority, m.body, m.enqueued_at, m.trace_context,
-    coalesce(
-      (
-        select w.attempts + w.losses + 1
-        from parley._p_message_wait as w
-        where w.queue_id = v_queue.queue_id and w.position = m.message_id
-      ),
-      1
-    )
+  select v_claim, m.message_id, m.key, m.priority, m.body, m.enqueued_at, m.trace_context, m.attempt
   from parley._p_next_message_delivery(
     v_caller, v_queue, count, v_claim, least(parley._p_milliseconds(lease), 2147483647)::integer
   ) as m;
@@ -160,7 +152,7 @@ Source: spec P32.';
 
 create function parley.give_back(
   queue text, claim uuid, error text default null, sqlstate text default null, delay interval default null,
-  caller parley.caller default parley.current_caller(),
+  is_final boolean default false, caller parley.caller default parley.current_caller(),
   out retry_at timestamptz, out is_set_aside boolean
 )
 language plpgsql security definer
@@ -175,24 +167,30 @@ declare
   );
 begin
   found := parley._p_require_delay(delay);
-  if cardinality(v_ids) = 0 or not parley._p_record_messages(v_queue, claim, v_ids) then
+  if delay is not null and is_final then
+    found := parley._p_raise(8402, 'delay of what is final', 'delay');
+  elsif cardinality(v_ids) = 0 or not parley._p_record_messages(v_queue, claim, v_ids) then
     return;
-  elsif cardinality(v_ids) > 1 and delay is null then
+  elsif cardinality(v_ids) > 1 and delay is null and is_final is not true then
     -- It is not known which of them was bad: each may be claimed again.
     is_set_aside := false;
     return;
   end if;
   select min(f.retry_at), bool_or(f.is_set_aside) into retry_at, is_set_aside
   from unnest(v_ids) as i (message_id)
-  cross join lateral parley._p_fail_message(v_queue, i.message_id, error, sqlstate, delay, false) as f;
+  cross join lateral parley._p_fail_message(
+    v_queue, i.message_id, error, sqlstate, delay, coalesce(is_final, false)
+  ) as f;
 end
 $$;
 
-comment on function parley.give_back(text, uuid, text, text, interval, parley.caller) is
+comment on function parley.give_back(text, uuid, text, text, interval, boolean, parley.caller) is
 'Gives back what parley.claim gave, because the work failed: a message waits for its next attempt, as by parley.retry.
-Of several nobody knows which was bad; they are free at once, unless delay is given.
+Of several nobody knows which was bad; they are free at once, unless delay or is_final is given.
 Arguments: queue; claim; error, the text to keep; sqlstate, of the error; delay, for how long it waits, 0 to 7 days
-(null: by the retry policy of the queue).
+(null: by the retry policy of the queue); is_final, whether another attempt would be in vain: they are set aside at
+once.
 Returns retry_at and is_set_aside as parley.retry; both are null when the claim was lost.
-Errors: 208 no such queue, 229 not allowed, 8402 no simple queue or delay out of range, 9609 malformed name.
+Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, delay out of range or with is_final, 9609 malformed
+name.
 Source: spec P32.';

@@ -1,11 +1,13 @@
 package activation_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/parley-broker/parley/internal/sqltest"
+	"github.com/parley-broker/parley/parleytest"
 )
 
 // claimMessages claims messages of the queue "jobs" under a number, commits, and gives their bodies and numbers.
@@ -73,6 +75,34 @@ func TestClaimedMessageIsPassedByAndTheOthersAreNot(t *testing.T) {
 	slices.Sort(got)
 	if !slices.Equal(got, []string{"a", "b", "c", "k:2"}) {
 		t.Errorf("taken were %q", got)
+	}
+	sqltest.Equal(b.Session, 0, "select count(*) from parley.peek_messages('jobs')")
+}
+
+// A late reader, whose lock came after the claim, holds the row to the end of its transaction: recording waits for it, so that what was
+// delivered is not left to be delivered again.
+func TestDeliveryIsRecordedBehindALateReader(t *testing.T) {
+	t.Parallel()
+	b := newDeliveredJobs(t, "")
+	b.Put("a", "b")
+	ids := requireMessagesClaimed(b.Session, ours, 2, "a", "b")
+	late := b.Connection()
+	late.Exec("begin")
+	late.Exec("select from parley._p_message as m where m.position = $1 for update", ids[1])
+	recorder := b.Connection()
+	recorded := make(chan bool, 1)
+	pid := sqltest.Value[int](recorder, "select pg_backend_pid()")
+	go func() {
+		var count int
+		err := recorder.DB.QueryRow(context.WithoutCancel(t.Context()), "select parley.finish_message_delivery('jobs', $1, claim => $2)", ids, ours).Scan(&count)
+		recorded <- err == nil && count == len(ids)
+	}()
+	parleytest.Until(t, "recording waits, or has ended", func() bool {
+		return len(recorded) > 0 || sqltest.Value[bool](b.Session, "select cardinality(pg_blocking_pids($1)) > 0", pid)
+	})
+	late.Exec("commit")
+	if !parleytest.Receive(t, recorded, "the record") {
+		t.Error("messages that were delivered are left")
 	}
 	sqltest.Equal(b.Session, 0, "select count(*) from parley.peek_messages('jobs')")
 }

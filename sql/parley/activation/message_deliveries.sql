@@ -1,59 +1,160 @@
 -- Messages of simple queues that are handed on to somebody outside of the transaction, a webhook above all: shown and
 -- claimed, then delivered, then taken.
 --
--- As for conversations (activation/deliveries.sql): no transaction is open meanwhile, and fail_message_delivery counts
--- a delivery that fails. Without a claim the locks of the rows hold them, to the end of the transaction. Only that
--- message waits, and those behind it of its key; others go on.
--- A batch is of messages without keys, or of one key. When one is refused nobody knows for which message: nothing is
--- counted, and each of them comes alone after that.
+-- As for conversations (activation/deliveries.sql): no transaction is open meanwhile. Without a claim the locks of the
+-- rows hold them, to the end of the transaction. A message that was not accepted waits, and those behind it of its key;
+-- others go on (activation/refused_messages.sql). The limits of the queue hold as for TAKE (simple/limits.sql).
+-- A batch is of messages without keys, or of one key.
 -- Invariants, and what keeps each:
 --   a message is delivered by one reader at a time    its claim, or the lock of its row, which TAKE passes by too
 --   of one key only the first is delivered            the condition of TAKE
--- Locks: message rows, skip locked. Cost: the rows in front that others have in their hands or that wait are scanned.
+-- Locks: a row of _p_limit_slot where the queue is limited; message rows, skip locked; the session that records a claim
+-- waits for those of its own messages, since a late reader may hold one to the end of its transaction. Cost: the rows
+-- in front that others have in their hands or that wait for a webhook's own time are scanned.
+
+create function parley._p_is_deliverable(queue_id integer, "position" bigint) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return not exists (
+    select
+    from parley._p_message_failure as f
+    where f.queue_id = _p_is_deliverable.queue_id
+      and f.position = _p_is_deliverable.position
+      and f.retry_at > clock_timestamp()
+  ) and not parley._p_is_message_claimed(queue_id, position);
+end
+$$;
+
+comment on function parley._p_is_deliverable(integer, bigint) is
+'Reports whether a message of a simple queue neither waits after a failure nor is being delivered.';
 
 create function parley._p_lock_message_delivery(lane integer, out "position" bigint, out key_id bigint)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_queue_id constant integer := parley._p_owner_of_lane(lane);
+  v_id constant bigint := parley._p_key_id(v_queue_id, null);
+  v_begin bigint;
+  v_before bigint;
+  v_found record;
+begin
+  select m.position into v_begin
+  from parley._p_message as m
+  where m.lane = _p_lock_message_delivery.lane
+    and m.position >= (parley._p_known_of(_p_lock_message_delivery.lane)).low_position
+  order by m.position
+  limit 1;
+  if not found then
+    return;
+  end if;
+  v_before := v_begin + 1024 * 64;
+  select n.position, n.endpoint_id into position, key_id
+  from parley._p_message as n
+  where n.lane = _p_lock_message_delivery.lane and n.position >= v_begin and n.position < v_before
+    and parley._p_is_deliverable(v_queue_id, n.position)
+    and parley._p_is_first_of_key(v_queue_id, n.endpoint_id, n.position)
+  order by n.position
+  limit 1
+  for update of n skip locked;
+  if found then
+    return;
+  end if;
+  select n.position, n.endpoint_id into position, key_id
+  from parley._p_message as n
+  where n.endpoint_id = v_id
+    -- By the index of keys, whatever statistics say: that of lanes would lead past all that wait.
+    and (n.endpoint_id, n.position) >= (v_id, v_before)
+    and n.lane + 0 = _p_lock_message_delivery.lane
+    and parley._p_is_deliverable(v_queue_id, n.position)
+  order by n.endpoint_id, n.position
+  limit 1
+  for update of n skip locked;
+  if found then
+    return;
+  end if;
+  -- More rows than readers have in their hands as a rule, and few that wait; where none of these is free, of any key.
+  for v_found in
+    select f.row_id, f.position, f.key_id
+    from (
+      select m.ctid as row_id, m.position, m.endpoint_id as key_id
+      from parley._p_message as m
+      where m.lane = _p_lock_message_delivery.lane and m.position >= v_before
+        and parley._p_is_deliverable(v_queue_id, m.position)
+      order by m.position
+      limit 64
+    ) as f
+    where parley._p_is_first_of_key(v_queue_id, f.key_id, f.position)
+    union all
+    select f.row_id, f.position, f.key_id
+    from parley._p_some_first_of_keys(_p_lock_message_delivery.lane) as f
+    where f.position >= v_before and parley._p_is_deliverable(v_queue_id, f.position)
+  loop
+    perform
+    from parley._p_message as n
+    where n.ctid = v_found.row_id and n.position = v_found.position and n.endpoint_id + 0 = v_found.key_id
+    for update of n skip locked;
+    if found then
+      position := v_found.position;
+      key_id := v_found.key_id;
+      return;
+    end if;
+  end loop;
+end
+$$;
+
+comment on function parley._p_lock_message_delivery(integer) is
+'Finds and locks a message of a lane that nobody has taken, is the first of its key, and need not wait after a failure:
+the first one among the first rows, then the first without a key, then the first of some keys (simple/keys.sql).';
+
+create function parley._p_lock_waited_delivery(
+  queue_id integer, now timestamptz, out "position" bigint, out key_id bigint
+)
 language sql volatile
 set search_path = pg_catalog, pg_temp
 as $$
   select n.position, n.endpoint_id
-  from parley._p_message as n
-  where n.lane = $1
-    and n.position >= coalesce((select h.low_position from parley._p_newest_hint($1) as h), 0)
-    and not exists (
-      select
-      from parley._p_message_failure as f
-      where f.queue_id = parley._p_owner_of_lane($1) and f.position = n.position and f.retry_at > clock_timestamp()
-    )
-    and (
-      $1 <> parley._p_waiting_lane(parley._p_owner_of_lane($1))
-      or exists (
-        select
-        from parley._p_message_wait as w
-        where w.queue_id = parley._p_owner_of_lane($1) and w.position = n.position
-          and w.retry_at <= clock_timestamp()
-      )
-    )
-    and not parley._p_is_message_claimed(parley._p_owner_of_lane($1), n.position)
-    and parley._p_is_first_of_key(parley._p_owner_of_lane($1), n.endpoint_id, n.position)
-  order by n.position
+  from parley._p_message_wait as w
+  join parley._p_message as n on n.lane = parley._p_waiting_lane($1) and n.position = w.position
+  where w.queue_id = $1
+    and w.retry_at <= $2
+    and not parley._p_is_message_claimed($1, w.position)
+    and parley._p_is_first_of_key($1, n.endpoint_id, n.position)
+  order by w.retry_at, w.position
   limit 1
   for update of n skip locked
 $$;
 
-comment on function parley._p_lock_message_delivery(integer) is
-'Finds and locks the first message of a lane that nobody has taken, is the first of its key, and need not wait after a
-failure.';
+comment on function parley._p_lock_waited_delivery(integer, timestamptz) is
+'Finds and locks the message of a simple queue whose wait ended first, that nobody has taken, and that is the first of
+its key. It reads none whose wait lasts.';
 
 create function parley._p_deliverable_messages(lane integer, first bigint, key_id bigint, top integer)
 returns setof parley.taken_message
 language sql volatile
 set search_path = pg_catalog, pg_temp
 as $$
-  select n.position, n.message_key, parley._p_priority_of(n), n.body, n.enqueued_at, n.trace_context, 1
+  select n.position, n.message_key, parley._p_priority_of(n), n.body, n.enqueued_at, n.trace_context,
+    coalesce(
+      (
+        select w.attempts + w.losses
+        from parley._p_message_wait as w
+        where w.queue_id = parley._p_owner_of_lane($1) and w.position = n.position
+          and $1 = parley._p_waiting_lane(parley._p_owner_of_lane($1))
+      ),
+      0
+    ) + 1
   from parley._p_message as n
-  where n.lane = $1
+  where n.lane + 0 = $1
     and n.endpoint_id = $3
-    and n.position >= $2
+    -- By the index of keys, whatever statistics say: that of lanes would lead past all that wait.
+    and (n.endpoint_id, n.position) >= ($3, $2)
+    -- Two keys may have one endpoint_id: they take turns, and never come together.
+    and n.message_key is not distinct from (
+      select o.message_key from parley._p_message as o where o.lane = $1 and o.position = $2
+    )
     and not parley._p_is_message_claimed(parley._p_owner_of_lane($1), n.position)
     and (
       n.position = $2
@@ -68,21 +169,20 @@ as $$
         where f.queue_id = parley._p_owner_of_lane($1)
           and f.key_id = $3
           and f.position >= $2
-          and (f.position = n.position or $3 <> -9223372036854775807)
+          and (f.position = n.position or $3 & 2147483647 <> 0)
       )
       and (
-        $3 = -9223372036854775807
+        $3 & 2147483647 = 0
         or not exists (
           select
           from parley._p_message as o
           where o.endpoint_id = $3
             and o.position < n.position
             and o.lane not in ($1, parley._p_set_aside_lane(parley._p_owner_of_lane($1)))
-            and parley._p_owner_of_lane(o.lane) = parley._p_owner_of_lane($1)
         )
       )
     )
-  order by n.position
+  order by n.endpoint_id, n.position
   limit top
   for update of n skip locked
 $$;
@@ -92,8 +192,8 @@ comment on function parley._p_deliverable_messages(integer, bigint, bigint, inte
 next without a key. One that has failed comes alone.
 Arguments: lane; first, its position; key_id, its endpoint_id; top, how many at most.';
 
-create function parley._p_next_message_delivery(
-  caller oid, queue parley._p_queue, top integer, claim uuid, lease_ms integer
+create function parley._p_find_message_delivery(
+  caller oid, queue parley._p_queue, top integer, claim uuid, lease_ms integer, ageing_ms bigint
 ) returns setof parley.taken_message
 language plpgsql rows 1
 set search_path = pg_catalog, pg_temp
@@ -103,36 +203,34 @@ set jit = off
 as $$
 declare
   v_queue constant parley._p_queue := queue;
+  v_waiting_lane constant integer := parley._p_waiting_lane(queue.queue_id);
+  -- By turns with the others, so that an outage of what some of them need does not hold up the rest.
+  v_is_late constant boolean := random() < 0.5;
   v_lane integer;
   v_found record;
   v_messages parley.taken_message[];
 begin
-  found := parley._p_require_range('top', top, 1, 100000);
-  found := parley._p_require_range('lease_ms', lease_ms, 1, 3600000);
-  if not v_queue.is_receive_enabled
-    or v_queue.poison_action = 'DISABLE_QUEUE' and parley._p_is_poisoned(v_queue.queue_id) then
-    found := parley._p_raise(9617, 'disabled', v_queue.lookup_name);
-  elsif v_queue.readers_paused_at is not null then
-    return;
-  end if;
-  if coalesce(pg_sequence_last_value('parley._p_next_due'), 0) <= extract(epoch from clock_timestamp()) * 1000000 then
-    perform parley._p_deliver_due(v_queue.queue_id, 1000);
-  end if;
-  -- A message that has waited after a failure of another reader comes first, and alone.
   for v_lane in
-    select parley._p_lane(v_queue.queue_id, p.n)
+    select case when p.n = -1 then v_waiting_lane else parley._p_lane(v_queue.queue_id, p.n) end
     from generate_series(10, -1, -1) as p (n)
     where p.n > 0 and v_queue.priorities & (1 << p.n) > 0 or p.n = -1 and v_queue.has_waits
-    order by p.n > 0, p.n desc
+    order by (p.n > 0) <> v_is_late,
+      p.n + coalesce(
+        case when p.n > 0 and ageing_ms > 0 then parley._p_age_of_lane(v_queue, p.n) / ageing_ms end, 0
+      ) desc
   loop
     loop
-      select d.position, d.key_id into v_found from parley._p_lock_message_delivery(v_lane) as d;
+      if v_lane = v_waiting_lane then
+        select d.position, d.key_id into v_found
+        from parley._p_lock_waited_delivery(v_queue.queue_id, clock_timestamp()) as d;
+      else
+        select d.position, d.key_id into v_found from parley._p_lock_message_delivery(v_lane) as d;
+      end if;
       exit when v_found.position is null;
       v_messages := array(
         select d
         from parley._p_deliverable_messages(
-          v_lane, v_found.position, v_found.key_id,
-          case when v_lane = parley._p_waiting_lane(v_queue.queue_id) then 1 else top end
+          v_lane, v_found.position, v_found.key_id, case when v_lane = v_waiting_lane then 1 else top end
         ) as d
       );
       -- Somebody has claimed the one that was found between our scan and our lock: what stands behind it waits for it.
@@ -145,6 +243,72 @@ begin
       end if;
     end loop;
   end loop;
+end
+$$;
+
+comment on function parley._p_find_message_delivery(oid, parley._p_queue, integer, uuid, integer, bigint) is
+'Shows and claims messages as next_message_delivery does, whatever the limits of the queue. A message that has waited
+after a failure comes alone.
+Arguments: those of _p_next_message_delivery; ageing_ms, after how many milliseconds a message counts as one priority
+higher, null for never.';
+
+create function parley._p_next_message_delivery(
+  caller oid, queue parley._p_queue, top integer, claim uuid, lease_ms integer
+) returns setof parley.taken_message
+language plpgsql rows 1
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_limit parley._p_queue_limit;
+  v_slot integer;
+  v_admitted integer := top;
+  v_messages parley.taken_message[] := array[]::parley.taken_message[];
+begin
+  found := parley._p_require_range('top', top, 1, 100000);
+  found := parley._p_require_range('lease_ms', lease_ms, 1, 3600000);
+  if not queue.is_receive_enabled
+    or queue.poison_action = 'DISABLE_QUEUE' and parley._p_is_poisoned(queue.queue_id) then
+    found := parley._p_raise(9617, 'disabled', queue.lookup_name);
+  elsif queue.readers_paused_at is not null then
+    return;
+  end if;
+  if coalesce(pg_sequence_last_value('parley._p_next_due'), 0) <= extract(epoch from clock_timestamp()) * 1000000 then
+    perform parley._p_deliver_due(queue.queue_id, 1000);
+  end if;
+  if queue.is_limited then
+    select * into v_limit from parley._p_queue_limit as l where l.queue_id = queue.queue_id;
+  end if;
+  if v_limit.concurrency is null and v_limit.rate is null then
+    return query
+    select * from parley._p_find_message_delivery(caller, queue, top, claim, lease_ms, v_limit.ageing_ms);
+    return;
+  elsif not parley._p_has_something(queue) then
+    return;
+  end if;
+  if v_limit.concurrency is not null then
+    v_slot := parley._p_take_slot(v_limit.slots, v_limit.concurrency, claim is not null);
+    if v_slot is null then
+      return;
+    end if;
+  end if;
+  if v_limit.rate is not null then
+    v_admitted := parley._p_admit_by_rate(v_limit, top);
+  end if;
+  if v_admitted > 0 then
+    v_messages := array(
+      select d
+      from parley._p_find_message_delivery(caller, queue, v_admitted, claim, lease_ms, v_limit.ageing_ms) as d
+    );
+  end if;
+  if v_limit.rate is not null and cardinality(v_messages) < v_admitted then
+    perform parley._p_admit_by_rate(v_limit, cardinality(v_messages) - v_admitted);
+  end if;
+  if v_slot is not null and claim is not null and cardinality(v_messages) > 0 then
+    update parley._p_limit_slot as s
+    set queue_id = queue.queue_id, claim = _p_next_message_delivery.claim
+    where s.slots = v_limit.slots and s.slot = v_slot;
+  end if;
+  return query select * from unnest(v_messages);
 end
 $$;
 
@@ -171,9 +335,10 @@ comment on function parley.next_message_delivery(text, integer, uuid, integer, p
 'Shows the next messages of a simple queue without taking them, and claims them: of one priority, and of one key or
 without keys. A message that others have taken, shown or claimed is passed over, and so are messages whose delivery
 failed, and those behind them of their key, until it is time to try again. A message that has failed comes alone.
-Nothing is given while the readers of the queue are paused. Call it at READ COMMITTED. Commit, deliver, and renew the
-lease meanwhile (renew_delivery). Then call finish_message_delivery or fail_message_delivery. Without a claim the
-messages stay locked to the end of the transaction; finish there, or roll back and call fail_message_delivery.
+Nothing is given while the readers of the queue are paused, or its limits hold the caller back. Call it at READ
+COMMITTED. Commit, deliver, and renew the lease meanwhile (renew_delivery). Then call finish_message_delivery or
+fail_message_delivery. Without a claim the messages stay locked to the end of the transaction; finish there, or roll
+back and call fail_message_delivery.
 Arguments: queue; top, at most so many messages, 1 to 100,000; claim, a number for the claim that is new, null for none;
 lease_ms, for how many milliseconds it lasts unless it is renewed, 1 to 3,600,000.
 Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, top or lease_ms out of range, 9609 malformed name,
@@ -219,170 +384,5 @@ comment on function parley.finish_message_delivery(text, bigint[], uuid, parley.
 'Takes messages that next_message_delivery has shown and that were accepted, and gives up their claim. Returns how many
 it has taken. Roll back when these are not all: some have come into other hands meanwhile.
 Arguments: queue; message_ids; claim, its number, null for none.
-Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, 9609 malformed name.
-Source: spec P32.';
-
-create function parley._p_record_message_failure(
-  queue_id integer, message_ids bigint[], is_attempt boolean, error text, answer text, out attempts integer,
-  out failures integer
-)
-language sql
-set search_path = pg_catalog, pg_temp
-as $$
-  with recorded as (
-    insert into parley._p_message_failure as f (
-      queue_id, position, key_id, failed_at, sqlstate, error, answer, failures, attempts, retry_at
-    )
-    select $1, u.position, k.id, clock_timestamp(), case when $3 then '38000' else '08006' end, left($4, 2000),
-      left($5, 4096), 1, $3::integer, clock_timestamp()
-    from (select distinct unnest($2)) as u (position)
-    cross join lateral parley._p_key_of_message($1, u.position) as k (id)
-    where k.id is not null
-    order by u.position
-    on conflict on constraint _p_message_failure_pkey do update
-    set failed_at = excluded.failed_at, sqlstate = excluded.sqlstate, error = excluded.error, answer = excluded.answer,
-      failures = least(f.failures, 1000000) + 1, attempts = f.attempts + excluded.attempts,
-      retry_at = excluded.retry_at
-    returning f.failures, f.attempts
-  )
-  select max(r.attempts), max(r.failures) from recorded as r
-$$;
-
-comment on function parley._p_record_message_failure(integer, bigint[], boolean, text, text) is
-'Records that messages were delivered and not accepted, and gives the greatest counts; null when none is there any more.
-Arguments: queue_id; message_ids; is_attempt, whether it counts towards max_attempts; error; answer.';
-
-create function parley._p_set_aside_message_delivery(queue parley._p_queue, "position" bigint, attempts integer)
-returns boolean
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_message record;
-begin
-  select n.ctid as row_id, parley._p_priority_of(n) as priority into v_message
-  from parley._p_message as n
-  where n.lane in (select * from parley._p_lanes(queue.queue_id))
-    and n.position = _p_set_aside_message_delivery.position
-  for update skip locked;
-  if not found then
-    return false;
-  end if;
-  update parley._p_message as m set lane = parley._p_set_aside_lane(queue.queue_id) where m.ctid = v_message.row_id;
-  insert into parley._p_set_aside_message (queue_id, position, priority, rollbacks)
-  values (queue.queue_id, position, v_message.priority, attempts);
-  delete from parley._p_message_wait as w
-  where w.queue_id = queue.queue_id and w.position = _p_set_aside_message_delivery.position;
-  return true;
-end
-$$;
-
-comment on function parley._p_set_aside_message_delivery(parley._p_queue, bigint, integer) is
-'Sets a message aside whose delivery was refused too often; gives false when somebody has it in his hands.';
-
-create function parley.fail_message_delivery(
-  queue text, message_ids bigint[], error text, is_attempt boolean default true, retry_ms integer default null,
-  is_final boolean default false, answer text default null, claim uuid default null,
-  caller parley.caller default parley.current_caller(),
-  out attempts integer, out is_set_aside boolean, out is_lost boolean
-)
-language plpgsql security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-declare
-  v_queue parley._p_queue := parley._p_find_simple_queue(parley._p_caller(caller), queue, 'RECEIVE');
-  v_is_batch boolean := cardinality(message_ids) > 1;
-  v_activation parley._p_external_activation;
-  v_failures integer;
-  v_longest interval;
-begin
-  is_set_aside := false;
-  is_attempt := coalesce(is_attempt, true);
-  is_lost := claim is not null and not parley._p_record_messages(v_queue, claim, message_ids);
-  if is_lost then
-    attempts := 0;
-    return;
-  end if;
-  select * into v_activation from parley._p_external_activation as a where a.queue_id = v_queue.queue_id;
-  if v_activation.first_retry_ms is not null then
-    perform parley._p_remove_old_failures(v_queue.queue_id);
-    select r.attempts, r.failures into attempts, v_failures
-    from parley._p_record_message_failure(
-      v_queue.queue_id, message_ids, is_attempt and not v_is_batch, error, answer
-    ) as r;
-  end if;
-  if attempts is null then
-    attempts := 0;
-    return;
-  end if;
-  if not v_is_batch and v_activation.max_attempts > 0 and (is_final or attempts >= v_activation.max_attempts) then
-    is_set_aside := parley._p_set_aside_message_delivery(v_queue, message_ids[1], attempts);
-  end if;
-  -- Of what was refused together each comes alone at once.
-  if is_set_aside or v_is_batch and is_attempt then
-    return;
-  end if;
-  v_longest := v_activation.longest_retry_ms * interval '1 ms';
-  -- As for conversations: a tenth is left to chance, so that what failed together does not come back together.
-  update parley._p_message_failure as f
-  set retry_at = clock_timestamp() + (0.9 + 0.1 * random()) * least(
-      v_longest,
-      greatest(
-        coalesce(retry_ms, 0) * interval '1 ms',
-        parley._p_back_off(v_failures, v_activation.first_retry_ms * interval '1 ms', v_longest)
-      )
-    )
-  where f.queue_id = v_queue.queue_id and f.position = any (message_ids);
-end
-$$;
-
-comment on function parley.fail_message_delivery(
-  text, bigint[], text, boolean, integer, boolean, text, uuid, parley.caller
-) is
-'Records that messages of a simple queue were delivered and not accepted: they are passed over for a while, which
-doubles each time. After max_attempts of the webhook a message is set aside, whatever the poison message handling of
-the queue. Several that were refused together count nothing, and come alone after that. For messages that are gone, and
-queues without a webhook, nothing is recorded.
-It gives up the claim. Where a transaction holds the delivery roll that back before. Returns attempts, how many have
-been counted, is_set_aside, and is_lost, whether some of the claim was lost before: then nothing is recorded.
-Arguments: queue; message_ids; error, for people; is_attempt, whether it counts towards max_attempts (a receiver that is
-not there says nothing about the message); retry_ms, milliseconds that the receiver asks to wait; is_final, whether the
-receiver will never accept it; answer, what the receiver said, without secrets, of which the first 4,096 characters are
-kept; claim, its number, null for none.
-Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, 9609 malformed name.
-Source: spec P32.';
-
-create function parley.seconds_to_next_message_delivery(
-  queue text, caller parley.caller default parley.current_caller()
-) returns double precision
-language plpgsql stable security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
-declare
-  v_queue parley._p_queue := parley._p_find_simple_queue(parley._p_caller(caller), queue, 'RECEIVE');
-begin
-  return (
-    -- greatest() would make 0 of null.
-    select case
-      when count(*) > 0 then greatest(0, extract(epoch from min(f.retry_at) - clock_timestamp()))
-    end::double precision
-    from parley._p_message_failure as f
-    where f.queue_id = v_queue.queue_id
-      and f.retry_at is not null
-      and not exists (
-        select from parley._p_set_aside_message as s where s.queue_id = f.queue_id and s.position = f.position
-      )
-      and parley._p_key_of_message(f.queue_id, f.position) is not null
-  );
-end
-$$;
-
-comment on function parley.seconds_to_next_message_delivery(text, parley.caller) is
-'Shows in how many seconds a message of a simple queue that failed to be delivered may be tried again; null when there
-is none.
 Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, 9609 malformed name.
 Source: spec P32.';

@@ -126,13 +126,10 @@ join parley._p_queue as q using (queue_id)
 join parley._p_leader as l on l.term = m.term and l.term = parley._p_current_term()
 join pg_catalog.pg_database as d on d.datname = current_database()
 left join (
-  -- A session that waits in RECEIVE sleeps, and holds a lock on the sequence that it watches.
-  select k.relation, k.database, count(*) as sessions
-  from pg_catalog.pg_locks as k
-  join pg_catalog.pg_stat_activity as a using (pid)
-  where k.locktype = 'relation' and k.mode = 'RowExclusiveLock' and k.granted and a.wait_event = 'PgSleep'
-  group by k.relation, k.database
-) as w on w.relation = q.position_sequence and w.database = d.oid
+  select s.queue_id, count(*) as sessions
+  from parley._p_waiting_session as s
+  group by s.queue_id
+) as w using (queue_id)
 where (select parley._p_is_administrator(parley._p_current_role()));
 
 comment on view parley.dm_broker_queue_monitors is

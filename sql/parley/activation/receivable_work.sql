@@ -5,7 +5,7 @@
 -- pg_xact_status shows whether that transaction is still running (pg_locks does not know all subtransactions, a
 -- snapshot knows none). Rows of groups are always locked FOR UPDATE, so xmax is always one transaction. A message that
 -- has come back from a savepoint may be kept by its reader (receive/savepoints.sql): its first one says that of a
--- group.
+-- group. One whose report is awaited (conversation/awaited_reports.sql) is not free either.
 -- A group or message that is being delivered to a web address has a claim (conversation/delivery_claims.sql).
 -- The answer is old when it arrives; a reader too many finds nothing and leaves.
 -- Cost: an index probe for each queue without messages; for others the first rows of the lane, rows_max of them
@@ -46,6 +46,10 @@ begin
     select m.position
     from scanned as m
     where m.taker <> all (v_running)
+      and (
+        m.taker = '0'
+        or not parley._p_is_report_awaited(parley._p_owner_of_lane(_p_free_messages.lane), m.taker)
+      )
       and not parley._p_is_message_claimed(parley._p_owner_of_lane(_p_free_messages.lane), m.position)
       and parley._p_is_first_of_key(parley._p_owner_of_lane(_p_free_messages.lane), m.endpoint_id, m.position)
     order by m.position
@@ -73,7 +77,12 @@ begin
   into groups, head, rows
   from (
     select f.first, f.rows,
-      not parley._p_is_running(g.xmax) and (f.taker = '0' or parley._p_keeper(f.taker) is null) as is_free
+      not parley._p_is_running(g.xmax)
+        and (
+          f.taker = '0'
+          or parley._p_keeper(f.taker) is null
+          and not parley._p_is_report_awaited(parley._p_owner_of_lane(_p_free_groups.lane), f.taker)
+        ) as is_free
     from (
       select e.group_id, min(m.position) as first, count(*) as rows,
         (array_agg(m.taker order by m.position))[1] as taker

@@ -317,17 +317,18 @@ func TestSessionThatIsWokenInVainSleepsLonger(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWaits(t)
 	s := b.Connection()
+	initiator, target := b.Conversation()
 	// A session that draws a position and rolls back stands for a message that another reader was quicker to take.
-	w := b.StartIn(s, "select from parley.take('jobs', timeout => 600000)")
+	w := b.StartIn(s, "select from parley.receive('Answering', conversation_handle => $1::uuid, timeout => 600000)", target)
 	for range 40 {
-		b.Exec("select nextval(position_sequence), pg_sleep(0.02) from parley._p_queue where name = 'jobs'")
+		b.Exec("select nextval(position_sequence), pg_sleep(0.02) from parley._p_queue where name = 'Answering'")
 	}
-	b.Put("x")
+	b.Send(initiator, sqltest.Request, "x")
 	w.RequireSuccess()
 	lost := sqltest.Value[string](s, "show parley.lost")
 	if lost < "2" {
 		t.Errorf("a session that was woken in vain 40 times remembers %q", lost)
 	}
-	s.Exec("select from parley.take('jobs', timeout => 1)")
+	s.Exec("select from parley.receive('Answering', conversation_handle => $1::uuid, timeout => 1)", target)
 	sqltest.Equal(s, string(lost[0]-1), "show parley.lost")
 }

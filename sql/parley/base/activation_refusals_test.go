@@ -30,6 +30,10 @@ var activationRefusals = []refusal{
 	{number: 8402, because: "time-out", statement: `select parley.create_webhook_activation('Asking', 'https://example.com', timeout_ms => 0)`},
 	{number: 8402, because: "unknown format", statement: `select parley.create_webhook_activation('Asking', 'https://example.com', body_format => 'xml')`},
 	{number: 8402, because: "more groups than messages", statement: `select parley.create_webhook_activation('Asking', 'https://example.com', batch_size => 2, groups => 3)`},
+	{number: 8402, because: "groups of a simple queue", statement: `
+		select parley.create_webhook_activation('Simple', 'https://example.com', batch_size => 5, groups => 2)`},
+	{number: 8402, because: "ends of conversations of a simple queue", statement: `
+		select parley.create_webhook_activation('Simple', 'https://example.com', system_messages => true)`},
 	{number: 8402, because: "raw batch", statement: `select parley.create_webhook_activation('Asking', 'https://example.com', body_format => 'raw', batch_size => 2)`},
 	{number: 8402, because: "unknown event", statement: `select parley.create_event_notification('new', 'Asking', 'CREATE_TABLE', '//test/Listener')`},
 	{number: 8408, because: "service takes no notifications", statement: `select parley.create_event_notification('new', 'Asking', 'QUEUE_ACTIVATION', '//test/Asker')`},

@@ -30,6 +30,34 @@ var definitionRefusals = []refusal{
 	{number: 8402, because: "fewer keys than bodies", statement: `select parley.put_each('Simple', array['x', 'y'], keys => array['k'])`},
 	{number: 208, because: "no such schedule", statement: `select parley.run_schedule('none')`},
 	{number: 8402, because: "schedule without a time", statement: `select parley.schedule('new', 'Simple', 'x')`},
+	{number: 8402, because: "schedule without a place", statement: `select parley.schedule('new', body => 'x', every => '1 day')`},
+	{number: 8402, because: "schedule of a queue with a contract", statement: `
+		select parley.schedule('new', 'Simple', 'x', every => '1 day', contract => '//test/Work')`},
+	{number: 8402, because: "schedule of services with a key", statement: `
+		select parley.schedule('new', from_service => '//test/Asker', to_service => '//test/Answerer', every => '1 day', key => 'k')`},
+	{number: 8402, because: "limit that is shared without a number", statement: `select parley.set_queue_limits('Simple', shared => 'api', rate => 1)`},
+	{number: 8402, because: "time of no rate", statement: `select parley.set_queue_limits('Simple', concurrency => 1, per => '1 minute')`},
+	{number: 8402, because: "deduplication of a queue of conversations", statement: `select parley.create_queue('New', deduplication_seconds => 60)`},
+	{number: 8402, because: "deduplication of such a queue, later", statement: `select parley.alter_queue('Asking', deduplication_seconds => 300)`},
+	{number: 8402, because: "rollbacks and a policy", statement: `select parley.create_queue('New', kind => 'SIMPLE', poison_rollbacks => 3, retry => '{}')`},
+	{number: 8402, because: "rollbacks where a policy counts", statement: `do $$
+		begin
+			perform parley.create_queue('New', kind => 'SIMPLE');
+			perform parley.alter_queue('New', poison_rollbacks => 3);
+		end $$`},
+	{number: 8402, because: "error where the conversation goes on", statement: `do $$
+		begin
+			perform parley.begin_and_send('//test/Asker', '//test/Answerer', '//test/Note', 'x', contract => '//test/Work');
+			perform parley.fail_conversation(q.conversation_handle) from parley.peek('Answering', 100) as q;
+			perform parley.discard_poison(p.conversation_handle, message_only => true, error_code => 7)
+			from parley.poison_conversations as p;
+		end $$`},
+	{number: 8402, because: "delay of what is final", statement: `
+		select parley.give_back('Simple', gen_random_uuid(), delay => '1 minute', is_final => true)`},
+	{number: 8402, because: "delay of a delivery that is final", statement: `
+		select parley.fail_delivery('Answering', gen_random_uuid(), 'no', retry_ms => 1000, is_final => true)`},
+	{number: 8402, because: "delay of messages that are final", statement: `
+		select parley.fail_message_delivery('Simple', array[1024], 'no', retry_ms => 1000, is_final => true)`},
 	{number: 8402, because: "three fields", statement: `select parley.schedule('new', 'Simple', 'x', cron => '* * *')`},
 	{number: 8402, because: "unknown rule for missed times", statement: `select parley.schedule('new', 'Simple', 'x', every => '1 day', missed => 'LATER')`},
 	{number: 8402, because: "unknown time zone", statement: `select parley.schedule('new', 'Simple', 'x', every => '1 day', time_zone => 'Mars')`},

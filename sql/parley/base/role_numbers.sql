@@ -70,6 +70,7 @@ the database was restored.';
 create function parley._p_numbers_of(role oid) returns integer[]
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
+set jit = off
 as $$
 begin
   return array(

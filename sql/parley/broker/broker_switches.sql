@@ -202,7 +202,7 @@ begin
     '_p_destination', '_p_neighbour_service', '_p_retained', '_p_copy_progress', '_p_receive_progress', '_p_scan_hint',
     '_p_alarm', '_p_tombstone', '_p_set_aside', '_p_failure',
     '_p_delivery_failure', '_p_delayed_message', '_p_set_aside_message', '_p_message_wait',
-    '_p_unique_message', '_p_finished_message', '_p_conversation_retry', '_p_daemon_report',
+    '_p_unique_message', '_p_finished_message', '_p_edited_message', '_p_conversation_retry', '_p_daemon_report',
     '_p_configuration_request', '_p_session_key', '_p_endpoint', '_p_conversation_group'
   ] loop
     -- Emptying an empty table costs a file and locks out everybody for nothing.

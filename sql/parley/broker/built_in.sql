@@ -76,10 +76,6 @@ values (nextval('parley._p_object_id'), 'AutoCreatedLocal', current_user::regrol
 -- Everybody may call the interface; each function checks rights itself. The private functions are nobody's business.
 grant usage on schema parley, parley_queue to public;
 
--- The table into which put inserts, but for its column caller.
-grant insert (queue, body, bodies, message_key, priority, deliver_at, trace_context) on parley._p_outgoing_put
-to public;
-
 do $$
 declare
   v_function regprocedure;

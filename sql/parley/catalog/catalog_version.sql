@@ -6,7 +6,9 @@
 -- in a mode that excludes no other, and moves the number on under it. So: read the number; if nobody holds the lock
 -- after that, all changes up to this number have ended, and a statement that begins then sees them; what it finds holds
 -- for as long as the number stays. A change that is rolled back leaves a number that is too high, which costs a search
--- and nothing else. Rights are no part of it: they hang on memberships of roles, which no trigger sees.
+-- and nothing else. Rights hang on memberships of roles, which no trigger sees, so they are asked for each time. A
+-- GRANT and a REVOKE count all the same: BEGIN DIALOG asks for the right to send to a target before the first SEND
+-- does.
 
 create sequence parley._p_catalog_version;
 
@@ -80,6 +82,9 @@ for each statement execute function parley._p_change_catalog();
 create trigger _p_change_catalog after insert or update or delete or truncate on parley._p_route
 for each statement execute function parley._p_change_catalog();
 
+create trigger _p_change_catalog after insert or update or delete or truncate on parley._p_permission
+for each statement execute function parley._p_change_catalog();
+
 -- A replication worker and a restore turn ordinary triggers off.
 do $$
 begin
@@ -92,5 +97,6 @@ begin
   alter table parley._p_service_contract enable always trigger _p_change_catalog;
   alter table parley._p_priority enable always trigger _p_change_catalog;
   alter table parley._p_route enable always trigger _p_change_catalog;
+  alter table parley._p_permission enable always trigger _p_change_catalog;
 end
 $$;

@@ -45,6 +45,11 @@ begin
     found := parley._p_raise(8402, 'kind of a queue', coalesce(kind, 'null'));
   end if;
   found := parley._p_require_range('deduplication_seconds', deduplication_seconds, 1, 604800);
+  if upper(kind collate "C") <> 'SIMPLE' and deduplication_seconds <> 300 then
+    found := parley._p_raise(8402, 'deduplication of a queue of conversations', queue);
+  elsif poison_rollbacks is not null and coalesce(retry, 'null') not in ('null', 'false') then
+    found := parley._p_raise(8402, 'rollbacks beside a retry policy', queue);
+  end if;
   v_id := nextval('parley._p_object_id');
   -- Of two who create the same name, the second waits here, for the entry in the index.
   if not parley._p_add_queue(v_id, v_name.schema_name, v_name.name, v_owner) then
@@ -91,7 +96,8 @@ the arguments of parley.set_retry_policy as an object, false for no policy (defa
 simple queue for which poison_rollbacks and DISABLE_QUEUE are not given, otherwise none); if_not_exists, returns the id
 of the queue of that name, whatever its settings, where there is one.
 Errors: 229 not allowed, 2714 exists, 8402 kind, poison_action, poison_rollbacks, max_queue_readers,
-deduplication_seconds or retry out of range,
+deduplication_seconds or retry out of range, deduplication_seconds of a queue of conversations, poison_rollbacks with
+retry,
 9609 bad name, 9613 no execute_as, 9614 no valid procedure, 9620 a function, 9653 arguments, 9742 temporary,
 15151 unknown owner or role, 15517 the caller may not act as the role that the procedure would run as.
 Source: spec 2.4.';
@@ -122,7 +128,9 @@ begin
     v_caller, v_queue.queue_id, status, retention, poison_message_handling, activation_procedure, max_queue_readers,
     execute_as, activation, poison_action, poison_rollbacks
   );
-  if deduplication_seconds is not null then
+  if deduplication_seconds is not null and not v_queue.is_simple then
+    found := parley._p_raise(8402, 'deduplication of a queue of conversations', v_queue.lookup_name);
+  elsif deduplication_seconds is not null then
     found := parley._p_require_range('deduplication_seconds', deduplication_seconds, 1, 604800);
     update parley._p_queue as q
     set deduplication_seconds = alter_queue.deduplication_seconds
@@ -132,6 +140,9 @@ begin
     delete from parley._p_retry_policy as p where p.queue_id = v_queue.queue_id;
   elsif coalesce(retry, 'null') <> 'null' then
     found := parley._p_set_retry_policy(parley._p_read_policy(v_queue.queue_id, retry));
+  end if;
+  if poison_rollbacks is not null and (parley._p_retry_policy_of(v_queue)).queue_id is not null then
+    found := parley._p_raise(8402, 'rollbacks beside a retry policy', v_queue.lookup_name);
   end if;
 end
 $$;
@@ -143,7 +154,8 @@ comment on function parley.alter_queue(
 far. A conversation that is set aside stays so, whatever becomes of the settings. A message that waits
 for another attempt keeps its time when retry is changed.
 Arguments: as create_queue.
-Errors: 208 not found, 229 not allowed, 8402 out of range, 9613, 9614, 9620, 9653, 9742 activation, 9663 system object,
+Errors: 208 not found, 229 not allowed, 8402 out of range, deduplication_seconds of a queue of conversations,
+poison_rollbacks of a queue with a retry policy, 9613, 9614, 9620, 9653, 9742 activation, 9663 system object,
 9717 and 9718 the queue is activated in another way, 15151 unknown role,
 15517 the caller may not act as the role that the procedure would run as.
 Source: spec 2.4, 5.1.';

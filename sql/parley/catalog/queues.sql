@@ -253,3 +253,31 @@ $$;
 comment on function parley._p_raise_disabled(integer) is
 'Says that a queue is disabled, or of a simple one that nothing can be received from it.
 Errors: 8402 or 9617, always.';
+
+create function parley._p_queues_to_receive_from(caller oid) returns setof parley._p_queue
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_sees_all boolean := parley._p_is_administrator(caller);
+begin
+  return query
+  select *
+  from parley._p_queue as q
+  where v_sees_all or parley._p_has_permission(caller, 'RECEIVE', 'queue', q.queue_id, q.owner);
+end
+$$;
+
+comment on function parley._p_queues_to_receive_from(oid) is 'Gives the queues that the caller may receive from.';
+
+create function parley._p_ids_of_queues_to_receive_from(caller parley.caller default parley.current_caller())
+returns integer[]
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(array_agg(q.queue_id), '{}') from parley._p_queues_to_receive_from(parley._p_caller(caller)) as q
+$$;
+
+comment on function parley._p_ids_of_queues_to_receive_from(parley.caller) is
+'Gives the queues that the caller may receive from, for the conditions of views: a view of a plain query uses indexes
+where it is filtered or cut short, which one of the rows of a function does not.';

@@ -49,6 +49,17 @@ $$;
 comment on function parley._p_retry_wait(parley._p_retry_policy, integer) is
 'Gives for how long a message waits after so many failures.';
 
+create function parley._p_moment(policy parley._p_retry_policy) returns interval
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select least(500, policy.first_ms) * interval '1 ms'
+$$;
+
+comment on function parley._p_moment(parley._p_retry_policy) is
+'Gives for how long a message waits of which it is not known whether it failed before: half a second, or the first wait
+where that is shorter.';
+
 create function parley._p_require_policy(policy parley._p_retry_policy) returns boolean
 language plpgsql stable
 set search_path = pg_catalog, pg_temp

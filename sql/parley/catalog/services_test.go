@@ -251,11 +251,24 @@ func TestFirstSendWaitsForWhoDropsItsTarget(t *testing.T) {
 func TestFirstSendOfAnOldSnapshotDoesNotReachADroppedService(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)
+	handle := b.Dialog()
 	old := b.Begin(pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
-	handle := old.Dialog()
+	old.Exec("select from parley._p_broker")
 	b.Exec("select parley.drop_service('//test/Answerer')")
 	sender := b.StartIn(old, "select parley.send($1::uuid, $2, 'late')", handle, sqltest.Request)
 	sender.RequireCode("40001")
+	sqltest.Equal(b.Session, 0, sidesOfNoService)
+}
+
+// BEGIN DIALOG makes the target's side, which nobody sees yet: who drops the service waits for it, and removes it.
+func TestDropServiceWaitsForADialogThatIsBegunAndRemovesItsTarget(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewWorld(t)
+	tx := b.Begin(pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	tx.Dialog()
+	drop := b.Blocked("select parley.drop_service('//test/Answerer')")
+	tx.Commit()
+	drop.RequireSuccess()
 	sqltest.Equal(b.Session, 0, sidesOfNoService)
 }
 

@@ -1,8 +1,10 @@
 -- BEGIN DIALOG: the initiator's endpoint, and its group when that is new.
 --
 -- Nothing is sent, and the target need not exist (spec 4.1), but where nothing could lead to it the dialog is refused
--- (conversation/unknown_targets.sql). The group row of a new group is locked by being uncommitted; the row of an
--- existing one is locked FOR UPDATE.
+-- (conversation/unknown_targets.sql). Where nothing is unusual the side of the target is made too, and not shown until
+-- something is sent (conversation/first_send.sql).
+-- Locks: the names of both services, shared, by trying. The group row of a new group is locked by being uncommitted;
+-- the row of an existing one is locked FOR UPDATE.
 
 create function parley._p_lock_group(conversation_group_id uuid) returns parley._p_conversation_group
 language plpgsql
@@ -133,7 +135,7 @@ begin
     select g.conversation_group_id into related_conversation_group
     from parley._p_endpoint as e
     join parley._p_conversation_group as g using (group_id)
-    where e.conversation_handle = related_conversation;
+    where e.conversation_handle = related_conversation and not parley._p_is_hidden(e);
     if not found then
       found := parley._p_raise_unknown_handle(related_conversation);
     end if;
@@ -193,38 +195,70 @@ set jit = off
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
-  v_version bigint := pg_sequence_last_value('parley._p_catalog_version');
   v_now timestamptz := clock_timestamp();
+  v_version bigint;
+  v_dialog record;
+  v_role oid;
+  v_id bigint;
+  v_far_id bigint;
   v_group_id bigint;
-  v_made record;
+  v_far_group_id bigint;
+  v_handle uuid;
+  v_conversation_id uuid;
 begin
-  -- The usual dialog within this database, of a caller who owns what has to be asked for, by the facts that are kept of
-  -- the catalog. Where any of that does not hold, nothing is found here, and the other way says why.
+  -- The usual dialog within this database: both of its sides, by the facts that are kept of the catalog, so that its
+  -- first SEND is like any other (conversation/first_send.sql). Where something is unusual or not allowed, nothing
+  -- is found here, and the other way says why. The switch of the broker before any row, as SEND does.
   if broker_instance is null and lifetime = 2147483647 and related_conversation is null
     and related_conversation_group is null and deduplication_key is null
+    and pg_sequence_last_value('parley._p_broker_switch') is null
     and (pg_sequence_last_value('parley._p_trace_until') > 0) is not true
-    and current_setting('transaction_isolation') <> 'serializable' then
-    v_group_id := nextval('parley._p_conversation_group_group_id_seq');
-    insert into parley._p_endpoint as e (
-      group_id, state, is_initiator, is_plain, priority, service_id, service_contract_id, service_name,
-      service_contract_name, conversation_id, owner, far_service, is_encrypted, lifetime, begun_at
-    )
-    select v_group_id, 'SO', true, true, d.priority, d.service_id, d.service_contract_id, d.from_service, d.contract,
-      gen_random_uuid(), d.owner, d.to_service, coalesce(encryption, true),
-      v_now + interval '2147483647 seconds', v_now
+    and current_setting('transaction_isolation') <> 'serializable'
+    and pg_try_advisory_xact_lock_shared(hashtextextended('parley routes ' || from_service, 0))
+    and pg_try_advisory_xact_lock_shared(hashtextextended('parley routes ' || to_service, 0)) then
+    v_version := pg_sequence_last_value('parley._p_catalog_version');
+    select d.* into v_dialog
     from parley._p_local_dialog as d
     where d.catalog_version = v_version
       and d.from_service = begin_dialog.from_service
       and d.to_service = begin_dialog.to_service
       and d.contract = begin_dialog.contract
-      and pg_has_role(v_caller, d.queue_owner, 'usage')
-      and (d.service_contract_id < 65536 or pg_has_role(v_caller, d.contract_owner, 'usage'))
-    limit 1
-    returning e.conversation_handle, e.service_id into v_made;
-    if found then
+    limit 1;
+    v_role := case
+      when pg_has_role(v_caller, v_dialog.queue_owner, 'usage')
+        and (v_dialog.service_contract_id < 65536 or pg_has_role(v_caller, v_dialog.contract_owner, 'usage'))
+        and pg_has_role(v_dialog.owner, v_dialog.far_owner, 'usage') then v_dialog.queue_owner
+      when v_dialog.service_id is not null then parley._p_role_of_first_sender(
+        v_caller, v_dialog.owner, v_dialog.queue_id, v_dialog.service_contract_id, v_dialog.far_service_id
+      )
+    end;
+    if v_role is not null then
+      v_handle := gen_random_uuid();
+      v_conversation_id := gen_random_uuid();
+      v_group_id := nextval('parley._p_conversation_group_group_id_seq');
+      v_far_group_id := nextval('parley._p_conversation_group_group_id_seq');
+      v_id := nextval('parley._p_endpoint_endpoint_id_seq');
+      v_far_id := nextval('parley._p_endpoint_endpoint_id_seq');
       insert into parley._p_conversation_group (group_id, conversation_group_id, service_id) overriding system value
-      values (v_group_id, gen_random_uuid(), v_made.service_id);
-      return v_made.conversation_handle;
+      values (v_group_id, gen_random_uuid(), v_dialog.service_id),
+        (v_far_group_id, gen_random_uuid(), v_dialog.far_service_id);
+      insert into parley._p_endpoint (
+        endpoint_id, far_endpoint_id, group_id, conversation_handle, state, is_initiator, is_plain, priority,
+        service_id, owner, service_name, far_service, usual_message_type_id, usual_message_type_name, sender_role,
+        destination_lane, destination_position, destination_wakeup, service_contract_id, service_contract_name,
+        conversation_id, far_broker_instance, is_encrypted, lifetime, bound_version, begun_at, state_since
+      ) overriding system value
+      values (v_id, v_far_id, v_group_id, v_handle, 'CO', true, true, v_dialog.priority, v_dialog.service_id,
+        v_dialog.owner, from_service, to_service, v_dialog.message_type_id, v_dialog.message_type, v_role,
+        v_dialog.destination_lane, v_dialog.destination_position, v_dialog.destination_wakeup,
+        v_dialog.service_contract_id, contract, v_conversation_id, v_dialog.broker_instance, coalesce(encryption, true),
+        v_now + interval '2147483647 seconds', v_version, v_now, v_now),
+      (v_far_id, v_id, v_far_group_id, gen_random_uuid(), 'CO', false, true, v_dialog.far_priority,
+        v_dialog.far_service_id, v_dialog.far_owner, to_service, from_service, v_dialog.far_type_id,
+        v_dialog.far_type_name, null, null, null, null, v_dialog.service_contract_id, contract, v_conversation_id,
+        v_dialog.broker_instance, coalesce(encryption, true), v_now + interval '2147483647 seconds', v_version, v_now,
+        v_now);
+      return v_handle;
     end if;
   end if;
   if deduplication_key is not null then

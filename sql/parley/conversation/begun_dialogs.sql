@@ -15,6 +15,18 @@
 -- At READ COMMITTED and REPEATABLE READ no page is kept, and there is no such setting.
 -- Locks: the names of both services, shared; the row of the target's service FOR KEY SHARE.
 
+create function parley._p_lasts_for_ever(endpoint parley._p_endpoint) returns boolean
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return endpoint.lifetime - endpoint.begun_at = interval '2147483647 seconds';
+end
+$$;
+
+comment on function parley._p_lasts_for_ever(parley._p_endpoint) is
+'Reports whether a dialog was begun without a lifetime: then no alarm of one is set.';
+
 create function parley._p_send_begun(
   caller oid, handle uuid, message_type text, bodies bytea[], trace_context text
 ) returns boolean

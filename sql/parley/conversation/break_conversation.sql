@@ -41,7 +41,7 @@ declare
   v_endpoint parley._p_endpoint;
 begin
   if not coalesce(cleanup, false) then
-    found := parley._p_end_without_error(conversation_handle, caller);
+    perform parley._p_end_without_error(conversation_handle, caller);
     return true;
   end if;
   if exists (select from parley._p_tombstone as t where t.conversation_handle = _p_clean_up.conversation_handle) then
@@ -51,13 +51,17 @@ begin
     delete from parley._p_tombstone as t where t.conversation_handle = _p_clean_up.conversation_handle;
     return true;
   end if;
-  v_endpoint := parley._p_find_endpoint(conversation_handle);
-  v_endpoint := parley._p_lock_to_end(conversation_handle);
+  v_endpoint := parley._p_find_shown(conversation_handle);
+  v_endpoint := parley._p_settle(parley._p_lock_to_end(conversation_handle));
   if parley._p_is_administrator(v_caller) is not true
     and (pg_has_role(v_caller, v_endpoint.owner, 'usage') and v_endpoint.state <> 'DO') is not true then
     found := parley._p_raise(28006, 'cleanup', conversation_handle::text, v_endpoint.state);
   end if;
   perform parley._p_forget_routes(array[v_endpoint.far_endpoint_id]);
+  -- The other side stays as it is: without messages and progress of this one its dialog would look unsent
+  -- (conversation/first_send.sql).
+  update parley._p_endpoint as e set bound_version = null
+  where e.endpoint_id = v_endpoint.far_endpoint_id and e.bound_version is not null;
   perform parley._p_remove_endpoint(v_endpoint);
   -- Removed is removed: not even a tombstone stays (spec 3.2).
   delete from parley._p_tombstone as t where t.conversation_handle = _p_clean_up.conversation_handle;
@@ -109,6 +113,7 @@ declare
   v_error parley._p_error;
   v_broken integer := 0;
 begin
+  perform parley._p_settle_unsent(endpoints);
   -- Both sides of each, locked in their order; against senders too where their messages are held from now on.
   perform
   from parley._p_endpoint as e
@@ -137,10 +142,7 @@ begin
           end if;
         end if;
         if not v_endpoint.is_initiator then
-          perform parley._p_set_alarm(
-            v_endpoint.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds)
-          )
-          from parley._p_broker as b;
+          perform parley._p_expect_no_end(v_endpoint.endpoint_id);
         end if;
       when 'DO' then
         -- It has ended by itself and gets no end (spec 3.2).
@@ -173,6 +175,9 @@ begin
   where g.service_id = _p_drop_endpoints_of_service.service_id
   order by g.group_id
   for update;
+  perform parley._p_settle_unsent(array(
+    select e.endpoint_id from parley._p_endpoint as e where e.service_id = _p_drop_endpoints_of_service.service_id
+  ));
   for v_endpoint in
     select e.*
     from parley._p_endpoint as e

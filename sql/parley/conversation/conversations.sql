@@ -1,9 +1,9 @@
 -- Conversations: groups, endpoints, and what remains of an endpoint that is closed.
 --
--- Writers of each table. A SEND writes nothing here after the first on a conversation: it locks the sender's endpoint
--- row FOR KEY SHARE, so that any number of senders share it and END CONVERSATION (FOR UPDATE) waits for them. A RECEIVE
--- locks only the group's row, in which nothing ever changes. State changes update endpoint rows; counters never do, so
--- an old snapshot has no chain of dead versions to grow here.
+-- Writers of each table. A SEND writes nothing here, but for a first one on a dialog whose target BEGIN DIALOG could
+-- not make: it locks the sender's endpoint row FOR KEY SHARE, so that any number of senders share it and END
+-- CONVERSATION (FOR UPDATE) waits for them. A RECEIVE locks only the group's row, in which nothing ever changes. State
+-- changes update endpoint rows; counters never do, so an old snapshot has no chain of dead versions to grow here.
 -- Lock order: group rows (by group_id), then endpoint rows (by endpoint_id), then messages.
 
 create table parley._p_conversation_group (
@@ -46,9 +46,11 @@ create table parley._p_endpoint (
   lifetime timestamptz not null,
   destination_id integer,
   remote_service_binding_id integer,
+  bound_version bigint,
   begun_at timestamptz not null default clock_timestamp(),
   state_since timestamptz not null default clock_timestamp()
-);
+  -- The end of a conversation updates both sides. A page that has no room for that costs an entry in each index.
+) with (fillfactor = 70);
 
 comment on table parley._p_endpoint is
 'One row for each side of a conversation (spec 3.1). A side that is closed lives on in _p_tombstone.';
@@ -70,6 +72,10 @@ comment on column parley._p_endpoint.is_plain is
 'Whether RECEIVE may take messages just by position: alone in its group, no Error, no timer, never delivered.';
 comment on column parley._p_endpoint.has_delayed is
 'Whether this side has ever sent a message for later (conversation/delayed_sends.sql).';
+
+comment on column parley._p_endpoint.bound_version is
+'The version of the catalog with which BEGIN DIALOG made both sides; see conversation/first_send.sql. Null where the
+first message made the target, and once something is known to have been sent.';
 
 create unique index on parley._p_endpoint (conversation_id, is_initiator);
 create index on parley._p_endpoint (group_id);

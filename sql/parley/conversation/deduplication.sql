@@ -46,8 +46,9 @@ create type parley.sent_message as (
 
 comment on type parley.sent_message is
 'The outcome of a message. is_duplicate: its deduplication key was used before, nothing was sent now, and the rest is of
-the first one. message_id, known with a deduplication key alone, is its place in a queue of this database, null when it
-went elsewhere or is not due yet; then delayed_id names it. sent_at is known with a deduplication key alone.';
+the first one. message_id is its place in a queue of this database: always known of a message that was put into a simple
+queue and is due, of one that was sent with a deduplication key alone. It is null when it went elsewhere or is not due
+yet; then delayed_id names it. sent_at is known with a deduplication key alone.';
 
 create function parley._p_use_key(
   object_id integer, action text, key text, seconds integer, used_by text default ''
@@ -227,35 +228,23 @@ Arguments: as begin_dialog; deduplication_key has to be given.
 Errors: those of begin_dialog, 8402 deduplication_key null, empty or too long.
 Source: spec 4.1.';
 
-create function parley._p_deduplication_keys(caller parley.caller default parley.current_caller())
-returns table (
-  service_name text, queue_name text, action text, key text, used_at timestamptz, expires_at timestamptz,
-  conversation_handle uuid, message_id bigint, delayed_id bigint
-)
-language plpgsql stable security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_caller oid := parley._p_caller(caller);
-begin
-  return query
-  select s.name, q.lookup_name, k.action, k.key, k.used_at, k.expires_at, k.conversation_handle, k.message_id,
-    k.delayed_id
-  from parley._p_deduplication_key as k
-  left join parley._p_service as s on s.service_id = k.object_id
-  join parley._p_queue as q on q.queue_id = coalesce(s.queue_id, k.object_id)
-  where k.is_answered
-    and k.expires_at > clock_timestamp()
-    and parley._p_has_permission(v_caller, 'RECEIVE', 'queue', q.queue_id, q.owner);
-end
-$$;
-
-comment on function parley._p_deduplication_keys(parley.caller) is 'Gives what parley.deduplication_keys shows.';
-
-create view parley.deduplication_keys as
-select k.service_name, k.queue_name, k.action, k.key, k.used_at, k.expires_at, k.conversation_handle, k.message_id,
+create view parley.deduplication_keys with (security_barrier) as
+select
+  s.name as service_name,
+  q.lookup_name as queue_name,
+  k.action,
+  k.key,
+  k.used_at,
+  k.expires_at,
+  k.conversation_handle,
+  k.message_id,
   k.delayed_id
-from parley._p_deduplication_keys() as k;
+from parley._p_deduplication_key as k
+left join parley._p_service as s on s.service_id = k.object_id
+join parley._p_queue as q on q.queue_id = coalesce(s.queue_id, k.object_id)
+where k.is_answered
+  and k.expires_at > clock_timestamp()
+  and q.queue_id = any ((select parley._p_ids_of_queues_to_receive_from())::integer[]);
 
 comment on view parley.deduplication_keys is
 'Deduplication keys that still count, and what came of their first use. action is BEGIN, SEND or PUT; service_name is

@@ -46,8 +46,7 @@ begin
     return null;
   end if;
   select q.* into v_queue
-  from parley._p_service as s
-  join parley._p_queue as q using (queue_id)
+  from parley._p_service as s join parley._p_queue as q using (queue_id)
   where s.service_id = coalesce(
     (select f.service_id from parley._p_endpoint as f where f.endpoint_id = endpoint.far_endpoint_id),
     (select o.service_id from parley._p_service as o where o.name = endpoint.far_service)
@@ -112,10 +111,10 @@ begin
   end if;
   -- Before any row, as SEND does.
   perform pg_sequence_last_value('parley._p_broker_switch');
+  perform parley._p_settle_handle(handle);
   v_endpoint := parley._p_find_sender(handle);
   select q.* into v_queue
-  from parley._p_service as s
-  join parley._p_queue as q using (queue_id)
+  from parley._p_service as s join parley._p_queue as q using (queue_id)
   where s.service_id = v_endpoint.service_id;
   found := parley._p_require_permission(
     caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner
@@ -134,9 +133,9 @@ begin
   )
   returning delayed_id into v_id;
   found := parley._p_require_room_later(v_queue);
-  if not v_endpoint.has_delayed or v_endpoint.state = 'SO' then
+  if not v_endpoint.has_delayed then
     update parley._p_endpoint as e
-    set has_delayed = true, state = 'CO',
+    set has_delayed = true, state = 'CO', bound_version = null,
       state_since = case when e.state = 'SO' then clock_timestamp() else e.state_since end
     where e.endpoint_id = v_endpoint.endpoint_id;
   end if;
@@ -166,8 +165,10 @@ begin
   if v_last is null and not parley._p_keeps_snapshot() then
     return false;
   end if;
-  perform parley._p_discard_messages(endpoint.endpoint_id);
-  perform parley._p_set_state(endpoint.endpoint_id, 'DO');
+  perform parley._p_discard_messages(endpoint.endpoint_id), parley._p_set_state(endpoint.endpoint_id, 'DO');
+  -- Without what it had not received its dialog would look unsent (conversation/first_send.sql).
+  update parley._p_endpoint as e set bound_version = null
+  where e.endpoint_id = endpoint.far_endpoint_id and e.bound_version is not null;
   v_last := coalesce(v_last, clock_timestamp());
   insert into parley._p_delayed_send (endpoint_id, due_at, try_at, message_type_id)
   values (endpoint.endpoint_id, v_last, v_last, 2);
@@ -209,8 +210,7 @@ begin
   delete from parley._p_delayed_send as d where d.delayed_id = message.delayed_id;
   select * into v_type from parley._p_message_type as t where t.message_type_id = message.message_type_id;
   select q.* into v_queue
-  from parley._p_service as s
-  join parley._p_queue as q using (queue_id)
+  from parley._p_service as s join parley._p_queue as q using (queue_id)
   where s.service_id = endpoint.service_id;
   if v_queue.is_retention_enabled and endpoint.state = 'CO' then
     perform parley._p_keep_sent(endpoint, v_queue, v_type.message_type_id, array[message.body], message.trace_context);

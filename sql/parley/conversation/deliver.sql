@@ -94,6 +94,9 @@ begin
   end if;
   v_reason := coalesce(v_reason, parley._p_delay_reason(v_endpoint));
   if v_reason is not null then
+    -- A message that waits has been sent, though nothing shows it at the target (conversation/first_send.sql).
+    update parley._p_endpoint as e set bound_version = null
+    where e.endpoint_id = v_endpoint.endpoint_id and e.bound_version is not null;
     perform parley._p_delay_transmission(v_endpoint, message_type.message_type_id, bodies, v_reason, trace_context);
     return false;
   end if;
@@ -117,6 +120,19 @@ caller holds the row of the endpoint, has checked what there is to check, and ha
 before that. True when nothing of this side was delayed, so that later sends may take the short way.
 Source: spec 3.4, 6.2.';
 
+create function parley._p_is_outdated(endpoint parley._p_endpoint) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return endpoint.is_initiator and endpoint.bound_version <> pg_sequence_last_value('parley._p_catalog_version');
+end
+$$;
+
+comment on function parley._p_is_outdated(parley._p_endpoint) is
+'Reports whether the catalog has changed since BEGIN DIALOG made both sides of a dialog; null where the first message
+made the target, or something is known to have been sent.';
+
 create function parley._p_find_sender(handle uuid) returns parley._p_endpoint
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -133,7 +149,13 @@ begin
   if found then
     return v_endpoint;
   end if;
-  v_endpoint := parley._p_find_endpoint(handle, 'SEND');
+  v_endpoint := parley._p_find_shown(handle, 'SEND');
+  if v_endpoint.bound_version is not null and parley._p_is_outdated(v_endpoint) then
+    v_endpoint := parley._p_settle_to_send(v_endpoint);
+    if v_endpoint.state = 'SO' then
+      return v_endpoint;
+    end if;
+  end if;
   select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = handle for key share;
   if not found then
     found := parley._p_raise_unknown_handle(handle);
@@ -245,6 +267,9 @@ begin
   -- Asked for together, because an expression costs a thirtieth of a bare INSERT.
   if v_invalid is not null or v_queue.quota_sequence is not null then
     if v_invalid is not null then
+      -- Both sides get an Error, also where this would have been the first message.
+      update parley._p_endpoint as e set bound_version = null
+      where e.endpoint_id = endpoint.endpoint_id and e.bound_version is not null;
       perform parley._p_break_conversations(
         array[endpoint.endpoint_id], parley._p_invalid(message_type, v_invalid, true),
         parley._p_invalid(message_type, v_invalid, false)

@@ -114,26 +114,6 @@ func TestSecondEndOfASharedGroupLeavesTheGroup(t *testing.T) {
 	sqltest.Equal(b.Session, 2, "select count(*) from parley._p_conversation_group where service_id >= 65536")
 }
 
-// MOVE takes the group away for which END waits.
-func TestEndLocksTheGroupToWhichAConversationWasMoved(t *testing.T) {
-	t.Parallel()
-	b := sqltest.NewWorld(t)
-	initiator, _ := b.Conversation()
-	group := sqltest.Value[string](b.Session,
-		"select conversation_group_id::text from parley.conversation_endpoints where conversation_handle = $1", b.Dialog())
-	mover := b.Begin()
-	mover.Exec("select parley.move_conversation($1::uuid, $2::uuid)", initiator, group)
-	tx := b.Begin()
-	w := b.StartIn(tx, "select parley.end_conversation($1::uuid)", initiator)
-	b.WaitUntil("select exists (select from pg_stat_activity where pid = $1 and wait_event_type = 'Lock')", w.Backend)
-	mover.Commit()
-	w.RequireSuccess()
-	sqltest.Equal(b.Session, 0, `select count(*) from (
-		select from parley._p_conversation_group as g where g.conversation_group_id = $1 for update skip locked) as free`, group)
-	tx.Commit()
-	b.RequireState(initiator, "DO")
-}
-
 // The messages that both sides sent while the broker was disabled end them when it is enabled; a session that holds a group of theirs is
 // not waited for.
 func TestDelayedEndsWaitForNoGroup(t *testing.T) {
@@ -152,4 +132,40 @@ func TestDelayedEndsWaitForNoGroup(t *testing.T) {
 		b.Exec("select parley.fire_timers()")
 		sqltest.Equal(b.Session, 0, whatIsLeft)
 	}
+}
+
+// A sender that was under way when the other side ended appends to a side that receives nothing more.
+func TestSecondEndRemovesWhatReachedTheFirstTooLate(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewWorld(t)
+	for _, initiatorFirst := range []bool{true, false} {
+		initiator, target := b.Conversation()
+		b.Send(target, sqltest.Reply, "before")
+		b.Receive("Asking")
+		first, second, messageType := target, initiator, sqltest.Request
+		if initiatorFirst {
+			first, second, messageType = initiator, target, sqltest.Reply
+		}
+		tx := b.Begin()
+		tx.Send(second, messageType, "late")
+		b.End(first)
+		tx.Commit()
+		sqltest.Equal(b.Session, 1, `select count(*) from parley._p_message as m join parley._p_endpoint as e using (endpoint_id)
+			where e.conversation_handle = $1`, first)
+		b.End(second)
+		sqltest.Equal(b.Session, 0, whatIsLeft)
+	}
+}
+
+// A side that ends does not receive what waits for it. The messages go with the end, and not only out of sight.
+func TestEndRemovesTheUnreadMessagesOfItsSide(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewWorld(t)
+	const ofSide = `select count(*) from parley._p_message as m join parley._p_endpoint as e using (endpoint_id)
+		where e.conversation_handle = $1`
+	initiator, target := b.Conversation()
+	b.Send(initiator, sqltest.Request, "unread")
+	sqltest.Equal(b.Session, true, "select 0 < ("+ofSide+")", target)
+	b.End(target)
+	sqltest.Equal(b.Session, 0, ofSide, target)
 }

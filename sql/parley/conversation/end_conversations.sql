@@ -6,33 +6,79 @@
 -- that are ended FOR UPDATE, which waits for their senders alone. The groups of far sides that had ended before are
 -- locked only if they are free.
 
-create function parley._p_lock_all_to_end(handles uuid[], out endpoints bigint[], out groups bigint[])
+create function parley._p_lock_all_to_end(handles uuid[]) returns bigint[]
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_endpoints bigint[];
   v_both bigint[];
+  v_groups bigint[];
+  v_groups_now bigint[];
 begin
-  select array_agg(e.group_id), array_agg(e.endpoint_id), array_agg(e.endpoint_id) || array_agg(e.far_endpoint_id)
-  into groups, endpoints, v_both
-  from parley._p_endpoint as e
-  where e.conversation_handle = any (handles);
-  perform from parley._p_conversation_group as g where g.group_id = any (groups) order by g.group_id for update;
+  loop
+    v_groups := array(
+      select e.group_id from parley._p_endpoint as e where e.conversation_handle = any (handles) order by e.endpoint_id
+    );
+    perform from parley._p_conversation_group as g where g.group_id = any (v_groups) order by g.group_id for update;
+    select array_agg(e.endpoint_id), array_agg(e.endpoint_id) || array_agg(e.far_endpoint_id),
+      coalesce(array_agg(e.group_id order by e.endpoint_id), '{}')
+    into v_endpoints, v_both, v_groups_now
+    from parley._p_endpoint as e
+    where e.conversation_handle = any (handles);
+    -- MOVE may have changed a group while we waited. Now it cannot any more (keeps S9).
+    exit when v_groups_now = v_groups;
+  end loop;
   perform from parley._p_endpoint as e where e.endpoint_id = any (v_both) order by e.endpoint_id for no key update;
-  perform from parley._p_endpoint as e where e.endpoint_id = any (endpoints) order by e.endpoint_id for update;
+  perform from parley._p_endpoint as e where e.endpoint_id = any (v_endpoints) order by e.endpoint_id for update;
+  return v_endpoints;
 end
 $$;
 
 comment on function parley._p_lock_all_to_end(uuid[]) is
-'Locks sides of conversations, their groups and their far sides, as far as there are any. The caller has to ask for what
-has changed meanwhile.';
+'Locks sides of conversations, their groups and their far sides, as far as there are any, and gives the sides. The
+caller has to ask for what else has changed meanwhile.';
+
+create function parley._p_end_sides(endpoints bigint[], far_endpoints bigint[]) returns boolean
+language plpgsql
+as $$
+begin
+  with discarded_messages as (
+    delete from parley._p_message as m where m.endpoint_id operator(pg_catalog.=) any (endpoints)
+  ), ended as (
+    update parley._p_endpoint as e
+    set state = case when e.endpoint_id operator(pg_catalog.=) any (endpoints) then 'DO' else 'DI' end,
+      state_since = pg_catalog.clock_timestamp(), destination_lane = null
+    where e.endpoint_id operator(pg_catalog.=) any (endpoints operator(pg_catalog.||) far_endpoints)
+    returning e.endpoint_id, e.state, e.service_id, e.priority
+  )
+  insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id)
+  select pg_catalog.nextval(q.position_sequence) operator(pg_catalog.*) 1024::pg_catalog.int8, e.endpoint_id,
+    case
+      when pg_catalog.pg_sequence_last_value(q.wakeup_sequence) operator(pg_catalog.>) 0::pg_catalog.int8
+        then parley._p_admit(parley._p_lane(q.queue_id, e.priority), q.wakeup_sequence, null)
+      else pg_catalog.clock_timestamp()
+    end,
+    parley._p_lane(q.queue_id, e.priority), 2
+  from ended as e
+  join parley._p_service as s on s.service_id operator(pg_catalog.=) e.service_id
+  join parley._p_queue as q on q.queue_id operator(pg_catalog.=) s.queue_id
+  where e.state operator(pg_catalog.=) 'DI';
+  return true;
+end
+$$;
+
+comment on function parley._p_end_sides(bigint[], bigint[]) is
+'Ends sides of conversations, and puts EndDialog into the queues of their far sides. The caller has locked all of them,
+and removed their alarms.
+Arguments: endpoints, in state CO; far_endpoints, of this database and in state CO.';
 
 create function parley._p_end_usual(caller oid, handles uuid[]) returns uuid[]
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_locked record;
+  v_locked bigint[];
   v_ending record;
   v_gone record;
   v_id bigint;
@@ -42,27 +88,36 @@ begin
     return null;
   end if;
   v_locked := parley._p_lock_all_to_end(handles);
-  -- A group that MOVE has given to one of them meanwhile is not locked.
   select coalesce(array_agg(e.endpoint_id), '{}') as endpoints, coalesce(array_agg(f.endpoint_id), '{}') as fars,
     array_agg(f.endpoint_id) filter (where not f.is_initiator) as targets,
     coalesce(array_agg(e.conversation_handle), '{}') as handles
   into v_ending
   from parley._p_endpoint as e
   join parley._p_endpoint as f on f.endpoint_id = e.far_endpoint_id
-  where e.endpoint_id = any (v_locked.endpoints)
-    and e.group_id = any (v_locked.groups)
+  where e.endpoint_id = any (v_locked)
     and e.state = 'CO'
     and f.state = 'CO'
-    and f.endpoint_id <> all (v_locked.endpoints)
+    and f.endpoint_id <> all (v_locked)
+    and (
+      e.bound_version is null
+      or exists (
+        select from parley._p_message as m
+        where m.endpoint_id = case when e.is_initiator then f.endpoint_id else e.endpoint_id end
+      )
+      or exists (
+        select from parley._p_receive_progress as p
+        where p.endpoint_id = case when e.is_initiator then f.endpoint_id else e.endpoint_id end
+      )
+    )
     and not e.has_delayed
     and pg_has_role(caller, e.owner, 'usage')
     and not exists (select from parley._p_retained as r where r.endpoint_id = e.endpoint_id)
     and not exists (select from parley._p_expedited as x where x.endpoint_id = e.endpoint_id);
   if v_ending.endpoints <> '{}' then
+    delete from parley._p_alarm as a where a.endpoint_id = any (v_ending.endpoints);
     found := parley._p_end_sides(v_ending.endpoints, v_ending.fars);
     for v_id in select u.id from unnest(v_ending.targets) as u (id) order by u.id loop
-      perform parley._p_set_alarm(v_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds))
-      from parley._p_broker as b;
+      perform parley._p_expect_no_end(v_id);
     end loop;
   end if;
   select coalesce(array_agg(o.endpoint_id) || array_agg(o.far_id), '{}') as endpoints,
@@ -74,8 +129,7 @@ begin
     from parley._p_endpoint as e
     join parley._p_endpoint as f on f.endpoint_id = e.far_endpoint_id
     join parley._p_conversation_group as g on g.group_id = f.group_id
-    where e.endpoint_id = any (v_locked.endpoints)
-      and e.group_id = any (v_locked.groups)
+    where e.endpoint_id = any (v_locked)
       and e.state = 'DI'
       and f.state = 'DO'
       and e.is_plain
@@ -89,6 +143,8 @@ begin
     for update of g skip locked
   ) as o;
   if v_gone.endpoints <> '{}' then
+    delete from parley._p_message as m where m.endpoint_id = any (v_gone.endpoints);
+    delete from parley._p_alarm as a where a.endpoint_id = any (v_gone.endpoints);
     found := parley._p_remove_sides(v_gone.endpoints, v_gone.groups);
   end if;
   return v_ending.handles || v_gone.handles;
@@ -118,15 +174,20 @@ begin
   if array_position(conversation_handles, null) is not null then
     found := parley._p_raise(8418, 'null');
   end if;
-  v_handles := array(select distinct u.handle from unnest(conversation_handles) as u (handle));
+  v_handles := array(
+    select u.handle
+    from unnest(conversation_handles) with ordinality as u (handle, number)
+    group by u.handle
+    order by min(u.number)
+  );
   v_done := coalesce(parley._p_end_usual(v_caller, v_handles), '{}');
   if cardinality(v_done) < cardinality(v_handles) then
     for v_handle in
       select u.handle
-      from unnest(v_handles) as u (handle)
+      from unnest(v_handles) with ordinality as u (handle, number)
       left join parley._p_endpoint as e on e.conversation_handle = u.handle
       where u.handle <> all (v_done)
-      order by e.endpoint_id nulls first
+      order by e.endpoint_id nulls first, u.number
     loop
       found := parley._p_end(v_caller, v_handle, 2, null);
     end loop;

@@ -104,6 +104,17 @@ func TestEndConversationsEndsAllOrNone(t *testing.T) {
 		"select count(*) from parley.conversation_endpoints where conversation_handle in ($1, $2) and state <> 'CD'", open, far)
 }
 
+// Of several handles that lead nowhere the first that is given is named, whatever their values are.
+func TestEndConversationsNamesTheFirstHandleThatLeadsNowhere(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewWorld(t)
+	initiator, target := b.Conversation()
+	b.End(target)
+	b.End(initiator)
+	b.Refuses(8427, "select parley.end_conversations(array[$1, $2]::uuid[])", target, initiator)
+	b.Refuses(8426, "select parley.end_conversations(array[$1, $2]::uuid[])", initiator, target)
+}
+
 func TestRightsOfEndConversationsAreThoseOfEachEnd(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)

@@ -11,8 +11,8 @@ import (
 
 // sides is both endpoints of the newest dialog without what differs between any two, and how many groups they have.
 const sides = `
-	select string_agg((to_jsonb(e) - array['endpoint_id', 'far_endpoint_id', 'group_id', 'conversation_handle', 'conversation_id', 'begun_at', 'state_since',
-			'lifetime'] || jsonb_build_object(
+	select string_agg((to_jsonb(e) - array['endpoint_id', 'far_endpoint_id', 'group_id', 'conversation_handle', 'conversation_id', 'begun_at',
+			'state_since', 'lifetime', 'bound_version'] || jsonb_build_object(
 				'knows its far side', e.far_endpoint_id = o.endpoint_id, 'ends at the same time', e.lifetime = o.lifetime,
 				'group', (select g.service_id = e.service_id from parley._p_conversation_group as g where g.group_id = e.group_id),
 				'alarms', (select array_agg(a.kind) from parley._p_alarm as a where a.endpoint_id = e.endpoint_id)
@@ -103,11 +103,17 @@ func TestWhatChangesBetweenTwoDialogsOfASessionCounts(t *testing.T) {
 			s.Exec(sqltest.UnknownTargets)
 			s.Send(s.Dialog(), sqltest.Request, "before")
 			s.Exec(sqltest.BeginAndSend)
+			begun := s.Dialog()
 			b.Exec(change.statement)
 			handle := s.Dialog()
 			s.Send(handle, sqltest.Request, "after")
 			if !sqltest.Value[bool](b.Session, change.expectation, handle) {
 				t.Error("the second dialog went as the first one")
+			}
+			// The priority alone is that of the time of BEGIN DIALOG.
+			s.Send(begun, sqltest.Request, "begun before")
+			if name != "priority" && !sqltest.Value[bool](b.Session, change.expectation, begun) {
+				t.Error("the dialog that was begun before went as the first one")
 			}
 			if !sqltest.Value[bool](b.Session, change.expectation, sqltest.Value[string](s, sqltest.BeginAndSend)) {
 				t.Error("the second dialog, begun and sent on in one call, went as the first one")

@@ -84,7 +84,8 @@ Arguments: endpoint_id; sequence, of the newest row; count, how many messages th
 -- Where the scan of a reader may begin. All rows of the lane before low_position are received for good. Such a claim is
 -- only made up to safe_position: all senders with positions up to there have finished. How that is known: see
 -- _p_record_scan. Rows from low_position to resume_position belong to blocked_endpoints, which were locked; each of
--- them has none before its blocked_position.
+-- them has none before its blocked_position. In a lane of a simple queue nobody is named: those rows were in the hands
+-- of somebody who may give them back (simple/held_rows.sql). So were the rows without a key before keyless_position.
 create table parley._p_scan_hint (
   hint_id bigint generated always as identity,
   lane integer not null,
@@ -94,7 +95,8 @@ create table parley._p_scan_hint (
   probe_senders text[] not null,
   blocked_endpoints bigint[] not null,
   blocked_positions bigint[] not null,
-  resume_position bigint not null
+  resume_position bigint not null,
+  keyless_position bigint not null default 0
 );
 
 comment on table parley._p_scan_hint is

@@ -119,14 +119,13 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_endpoint parley._p_endpoint;
-  v_handle uuid := parley.begin_dialog(
-    from_service => from_service, to_service => wanted.to_service, contract => contract,
-    broker_instance => nullif(wanted.broker_instance, ''), encryption => wanted.is_encrypted, caller => caller
+  -- With no side of the target yet: one on which nothing was sent is given to one transaction at a time.
+  v_endpoint parley._p_endpoint := parley._p_begin_dialog(
+    parley._p_caller(caller), from_service, wanted.to_service, contract, nullif(wanted.broker_instance, ''), 2147483647,
+    wanted.is_encrypted, null, null, null
   );
   v_retire_at timestamptz := clock_timestamp() + make_interval(secs => max_age);
 begin
-  select * into v_endpoint from parley._p_endpoint as e where e.conversation_handle = v_handle;
   delete from parley._p_pooled_conversation as p
   where p.endpoint_id = any (array(
     select o.endpoint_id

@@ -12,13 +12,14 @@ create table parley._p_conversation_retry (
   endpoint_id bigint primary key,
   position bigint not null,
   attempts integer not null,
-  losses integer not null
+  losses integer not null,
+  is_unexplained boolean not null default false
 );
 
 comment on table parley._p_conversation_retry is
 'How often the first message of a conversation failed: position is that of the message, attempts counts failures that
-were reported, losses returns of which nobody said why. A row whose message is gone counts nothing, and is removed a
-little later.';
+were reported, losses returns of which nobody said why. Where is_unexplained the last one was such a return: a report
+that comes after it explains it. A row whose message is gone counts nothing, and is removed a little later.';
 
 create function parley._p_claim_set_aside(endpoint_id bigint) returns boolean
 language plpgsql
@@ -126,7 +127,7 @@ declare
 begin
   -- For the message at which it is set aside; what is counted for another one is over.
   select s.endpoint_id, s.position, least(coalesce(r.attempts, 0), 1000000) + _p_postpone_conversation.attempts,
-    least(coalesce(r.losses, 0), 1000000) + _p_postpone_conversation.losses
+    least(coalesce(r.losses, 0), 1000000) + _p_postpone_conversation.losses, _p_postpone_conversation.losses > 0
   into v_failed
   from parley._p_set_aside as s
   left join parley._p_conversation_retry as r on r.endpoint_id = s.endpoint_id and r.position = s.position
@@ -146,10 +147,11 @@ begin
     delete from parley._p_alarm as a where a.endpoint_id = _p_postpone_conversation.endpoint_id and a.kind = 'retry';
     return;
   end if;
-  insert into parley._p_conversation_retry as r (endpoint_id, position, attempts, losses)
-  values (endpoint_id, v_failed.position, v_failed.attempts, v_failed.losses)
+  insert into parley._p_conversation_retry as r (endpoint_id, position, attempts, losses, is_unexplained)
+  values (endpoint_id, v_failed.position, v_failed.attempts, v_failed.losses, v_failed.is_unexplained)
   on conflict on constraint _p_conversation_retry_pkey do update
-  set position = excluded.position, attempts = excluded.attempts, losses = excluded.losses;
+  set position = excluded.position, attempts = excluded.attempts, losses = excluded.losses,
+    is_unexplained = excluded.is_unexplained;
   perform parley._p_set_alarm(endpoint_id, 'retry', retry_at);
 end
 $$;
@@ -159,8 +161,8 @@ comment on function parley._p_postpone_conversation(
 ) is
 'Has a conversation that is set aside wait for another attempt, or leaves it so after too many failures. Its group is
 locked.
-Arguments: queue; endpoint_id; attempts and losses, how many are added; delay, for how long (null: by the policy of the
-queue); is_final, leave it so now.
+Arguments: queue; endpoint_id; attempts and losses, how many are added, a loss less where a report explains it; delay,
+for how long (null: by the policy of the queue); is_final, leave it so now.
 It gives retry_at, null when it stays set aside.';
 
 create function parley._p_record_unseen() returns void

@@ -125,31 +125,24 @@ as $$
 declare
   v_ids constant bigint[] := array[near.endpoint_id, far.endpoint_id];
 begin
-  if near.has_delayed or far.has_delayed
-    or exists (select from parley._p_retained as r where r.endpoint_id = any (v_ids))
-    or exists (select from parley._p_expedited as x where x.endpoint_id = any (v_ids))
-    or exists (select from parley._p_transmission as t where t.endpoint_id = any (v_ids)) then
+  if near.has_delayed or far.has_delayed then
     perform parley._p_drop_delayed_sends(near.endpoint_id), parley._p_drop_delayed_sends(far.endpoint_id);
-    perform parley._p_discard_messages(near.endpoint_id), parley._p_discard_messages(far.endpoint_id);
-    delete from parley._p_transmission as t where t.endpoint_id = any (v_ids);
   end if;
+  perform parley._p_discard_messages(near.endpoint_id), parley._p_discard_messages(far.endpoint_id);
+  delete from parley._p_transmission as t where t.endpoint_id = any (v_ids);
   return parley._p_remove_sides(v_ids, array[near.group_id, far.group_id]);
 end
 $$;
 
 comment on function parley._p_remove_both(parley._p_endpoint, parley._p_endpoint) is
-'Removes both sides of a conversation of this database, in one statement, as _p_remove_endpoint would one after the
-other. The caller has locked both, and their groups; both are plain, so each is alone in its group.';
+'Removes both sides of a conversation of this database as _p_remove_endpoint would, one after the other. The caller has
+locked both, and their groups; both are plain, so each is alone in its group and no Error or timer message waits.';
 
 create function parley._p_remove_sides(endpoints bigint[], groups bigint[]) returns boolean
 language plpgsql
 as $$
 begin
-  with removed_messages as (
-    delete from parley._p_message as m where m.endpoint_id operator(pg_catalog.=) any (endpoints)
-  ), removed_alarms as (
-    delete from parley._p_alarm as a where a.endpoint_id operator(pg_catalog.=) any (endpoints)
-  ), removed_progress as (
+  with removed_progress as (
     delete from parley._p_receive_progress as p where p.endpoint_id operator(pg_catalog.=) any (endpoints)
   ), removed_endpoints as (
     delete from parley._p_endpoint as e where e.endpoint_id operator(pg_catalog.=) any (endpoints)
@@ -176,4 +169,44 @@ $$;
 
 comment on function parley._p_remove_sides(bigint[], bigint[]) is
 'Removes sides of conversations and their groups, each of which had only one of them. The targets leave tombstones.
-Arguments: endpoints, for which nothing waits but messages, alarms and how far they were received; groups.';
+Arguments: endpoints, of which nothing is left but how far they were received; groups.';
+
+create function parley._p_close_usual_sides(
+  endpoint_id bigint, group_id bigint, far_endpoint_id bigint, far_group_id bigint
+) returns boolean
+language plpgsql
+as $$
+declare
+  v_ids constant pg_catalog.int8[] := array[endpoint_id, far_endpoint_id];
+  v_left record;
+begin
+  -- Our own group END holds; a session that delivers messages that were delayed does not hold that of the far side.
+  select
+    exists (select from parley._p_retained as r where r.endpoint_id operator(pg_catalog.=) any (v_ids))
+      or exists (select from parley._p_transmission as t where t.endpoint_id operator(pg_catalog.=) any (v_ids))
+      as is_unusual,
+    exists (select from parley._p_message as m where m.endpoint_id operator(pg_catalog.=) any (v_ids))
+      as has_messages,
+    exists (select from parley._p_alarm as a where a.endpoint_id operator(pg_catalog.=) any (v_ids)) as has_alarms
+  into v_left
+  from parley._p_conversation_group as g
+  where g.group_id operator(pg_catalog.=) far_group_id
+  for update skip locked;
+  if not found or v_left.is_unusual then
+    return false;
+  end if;
+  if v_left.has_messages then
+    delete from parley._p_message as m where m.endpoint_id operator(pg_catalog.=) any (v_ids);
+  end if;
+  if v_left.has_alarms then
+    delete from parley._p_alarm as a where a.endpoint_id operator(pg_catalog.=) any (v_ids);
+  end if;
+  return parley._p_remove_sides(v_ids, array[group_id, far_group_id]);
+end
+$$;
+
+comment on function parley._p_close_usual_sides(bigint, bigint, bigint, bigint) is
+'Removes both sides of a conversation that are over, each alone in its group, which the caller has locked but for the
+group of the far side. Gives false, and has done nothing, where another session holds that, or more is left of them than
+messages and alarms.
+Arguments: endpoint_id, whose group is group_id; far_endpoint_id, whose group is far_group_id.';

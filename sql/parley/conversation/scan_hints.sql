@@ -14,6 +14,7 @@
 -- A hint is an ordinary row: if the transaction that consumed the rows rolls back, so does its
 -- claim that they are consumed.
 
+-- When the next reader may read the senders under way, in microseconds since 1970.
 create sequence parley._p_next_probe minvalue 0 start 0;
 
 create function parley._p_newest_hint(lane integer) returns setof parley._p_scan_hint
@@ -71,8 +72,29 @@ drawn one and not ended yet, prepared ones included; not our own. When none of t
 begins then sees all that will ever be before that position. A prepared transaction that has outlived a
 restart of the server is named anew, -1/xid.';
 
+create function parley._p_known_of(lane integer) returns parley._p_scan_hint
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_hint parley._p_scan_hint;
+begin
+  select * into v_hint from parley._p_newest_hint(_p_known_of.lane) as h;
+  v_hint.low_position := coalesce(v_hint.low_position, 0);
+  v_hint.safe_position := coalesce(v_hint.safe_position, 0);
+  v_hint.resume_position := coalesce(v_hint.resume_position, 0);
+  v_hint.keyless_position := coalesce(v_hint.keyless_position, 0);
+  v_hint.blocked_endpoints := coalesce(v_hint.blocked_endpoints, '{}');
+  return v_hint;
+end
+$$;
+
+comment on function parley._p_known_of(integer) is
+'Gives the newest hint about a lane; without one, a hint that knows nothing: its probe_senders are null.';
+
 create function parley._p_record_scan(
-  queue_id integer, lane integer, head_position bigint, blocked bigint[], resume bigint
+  queue_id integer, lane integer, head_position bigint, blocked bigint[], resume bigint,
+  is_simple boolean default false, keyless bigint default 0
 ) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -95,17 +117,14 @@ begin
   if parley._p_keeps_snapshot() then
     return;
   end if;
-  select * into v_old from parley._p_newest_hint(_p_record_scan.lane) as h;
-  v_old.low_position := coalesce(v_old.low_position, 0);
-  v_old.safe_position := coalesce(v_old.safe_position, 0);
-  v_old.resume_position := coalesce(v_old.resume_position, 0);
-  v_old.blocked_endpoints := coalesce(v_old.blocked_endpoints, '{}');
+  v_old := parley._p_known_of(lane);
   -- Asking the lock table takes milliseconds with hundreds of sessions, so probes take a twentieth of the time of all
   -- readers. In between, a hint that saves every reader a long walk is made of what is known to be safe.
   v_probes := v_old.probe_senders is null
     or coalesce(pg_sequence_last_value('parley._p_next_probe'), 0) <= extract(epoch from v_started) * 1000000;
   v_walk := case
-    when cardinality(blocked) > 0 then resume - greatest(v_old.low_position, v_old.resume_position)
+    when cardinality(blocked) > 0 or is_simple
+      then greatest(resume - greatest(v_old.low_position, v_old.resume_position), keyless - v_old.keyless_position)
     else least(head_position, v_old.safe_position) - v_old.low_position
   end;
   if not v_probes and v_walk < 262144 then
@@ -148,9 +167,11 @@ begin
   if coalesce(cardinality(v_new.blocked_endpoints), 65) > 64 then
     v_new.blocked_endpoints := '{}';
     v_new.blocked_positions := '{}';
-    v_new.resume_position := 0;
+    v_new.resume_position := case when is_simple and resume - v_new.low_position >= 262144 then resume else 0 end;
   end if;
+  v_new.keyless_position := greatest(v_old.keyless_position, keyless);
   v_is_same := v_new.low_position - v_old.low_position < 65536
+    and v_new.keyless_position - v_old.keyless_position < 262144
     and v_new.resume_position - v_old.resume_position < 65536
     and (cardinality(v_new.blocked_endpoints) = 0) = (cardinality(v_old.blocked_endpoints) = 0);
   if v_is_same and (head_position - v_old.safe_position < 65536 or not v_probes) then
@@ -181,11 +202,11 @@ begin
   end if;
   insert into parley._p_scan_hint (
     lane, low_position, safe_position, probe_position, probe_senders, blocked_endpoints, blocked_positions,
-    resume_position
+    resume_position, keyless_position
   )
   values (
     lane, v_new.low_position, v_new.safe_position, v_new.probe_position, v_new.probe_senders, v_new.blocked_endpoints,
-    v_new.blocked_positions, v_new.resume_position
+    v_new.blocked_positions, v_new.resume_position, v_new.keyless_position
   );
   if v_old.hint_id % 64 = 0 then
     -- Another session may move it, and may wait for a group that we hold: leave it that.
@@ -200,13 +221,13 @@ begin
 end
 $$;
 
-comment on function parley._p_record_scan(integer, integer, bigint, bigint[], bigint) is
+comment on function parley._p_record_scan(integer, integer, bigint, bigint[], bigint, boolean, bigint) is
 'Records for the readers after this one where a scan may begin.
 Arguments: queue_id, lane; head_position, of the first message found in a group that was free; blocked, the
 endpoints whose groups were found locked before it; resume, up to where only they have messages, and no further
-than was safe when the scan began.';
+than was safe when the scan began; is_simple, whether it is a simple queue: before resume stands nothing there but what
+somebody has taken; keyless, the same of what has no key.';
 
--- When the next reader may read the senders under way, in microseconds since 1970.
 create function parley._p_renew_hint(
   queue_id integer, lane integer, head_position bigint, hint parley._p_scan_hint
 ) returns void
@@ -236,6 +257,11 @@ begin
         )
       )
     );
+  end if;
+  if hint.resume_position > 0 and v_resume = 0 then
+    -- Of a simple queue, whose rows before that place are found in other ways.
+    perform parley._p_record_scan(queue_id, lane, head_position, '{}', hint.resume_position, true);
+    return;
   end if;
   perform parley._p_record_scan(queue_id, lane, head_position, coalesce(hint.blocked_endpoints, '{}'), v_resume);
 end

@@ -6,6 +6,7 @@
 
 create table parley._p_set_aside (
   endpoint_id bigint primary key,
+  service_id integer not null,
   position bigint not null,
   moved_position bigint not null,
   rollbacks integer not null,
@@ -16,6 +17,7 @@ create table parley._p_set_aside (
 );
 
 create index on parley._p_set_aside (set_aside_at);
+create index on parley._p_set_aside (service_id);
 
 comment on table parley._p_set_aside is
 'Sides of conversations that are set aside, or wait for another attempt until retry_at. Their messages before

@@ -15,7 +15,7 @@ set jit = off
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
-  v_endpoint parley._p_endpoint := parley._p_find_endpoint(conversation_handle, 'TIMER');
+  v_endpoint parley._p_endpoint := parley._p_find_shown(conversation_handle, 'TIMER');
   v_due timestamptz;
 begin
   found := parley._p_require_conversation_owner(v_caller, v_endpoint, 'BEGIN CONVERSATION TIMER');
@@ -298,6 +298,16 @@ declare
 begin
   select * into v_endpoint from parley._p_endpoint as e where e.endpoint_id = _p_end_abandoned.endpoint_id;
   if not found or v_endpoint.state not in ('DI', 'ER', 'DO') then
+    return;
+  elsif v_endpoint.state = 'DO' and v_endpoint.bound_version = 0 then
+    v_endpoint := parley._p_lock_to_end(v_endpoint.conversation_handle);
+    v_endpoint.state := 'CO';
+    if parley._p_is_unsent(v_endpoint) then
+      perform parley._p_remove_endpoint(parley._p_unbind(v_endpoint));
+    else
+      update parley._p_endpoint as e set bound_version = null where e.endpoint_id = v_endpoint.endpoint_id;
+      perform parley._p_send_end(v_endpoint, 2, null);
+    end if;
     return;
   elsif v_endpoint.state = 'DO' then
     -- It was to be removed when its group was held.

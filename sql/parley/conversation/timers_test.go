@@ -59,6 +59,22 @@ func TestTimerSetAgainReplacesTheEarlierSetting(t *testing.T) {
 	}
 }
 
+// A timer that was found due may be set anew before it fires.
+func TestTimerSetAnewWhileItIsAboutToFireDoesNotFireThen(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewWorld(t)
+	initiator, _ := b.Conversation()
+	b.Exec("select parley.begin_conversation_timer($1::uuid, 0)", initiator)
+	gate := b.PauseBefore("_p_claim_alarm", "select e.far_endpoint_id into v_far from parley._p_endpoint")
+	w := b.Blocked("select parley.fire_timers()")
+	b.Exec("select parley.begin_conversation_timer($1::uuid, 1000)", initiator)
+	gate.Rollback()
+	w.RequireSuccess()
+	sqltest.Equal(b.Session, 0, "select count(*) from parley.queue_contents('Asking')")
+	sqltest.Equal(b.Session, true, `
+		select e.dialog_timer > now() + interval '900 s' from parley.conversation_endpoints as e where e.conversation_handle = $1`, initiator)
+}
+
 // A timer fires in SO too: it wakes a program that begins dialogs and waits for something else.
 func TestTimerBeforeTheFirstSend(t *testing.T) {
 	t.Parallel()

@@ -62,6 +62,26 @@ bytes that are no text, half of a surrogate pair, a NUL. The time it takes grows
 Arguments: body.
 Errors: none.';
 
+create function parley._p_xml_text(body bytea) returns text
+language sql immutable strict
+set search_path = pg_catalog, pg_temp
+as $$
+  select case substr(body, 1, 4)
+    -- A document in UTF-16 without a mark: the first bracket tells it, and nothing else may begin a document.
+    when substr(body, 1, 1) || E'\\x00'::bytea || substr(body, 3, 1) || E'\\x00'::bytea
+      then parley.body_text(E'\\xfffe'::bytea || body)
+    when E'\\x00'::bytea || substr(body, 2, 1) || E'\\x00'::bytea || substr(body, 4, 1)
+      then parley.body_text(E'\\xfeff'::bytea || body)
+    else parley.body_text(body)
+  end
+$$;
+
+comment on function parley._p_xml_text(bytea) is
+'Gives the text of a body that is to be XML, as body_text does, also of one in UTF-16 that has no byte-order mark: so
+T-SQL sends a value of nvarchar. XML has a character of one byte in its first two places.
+Arguments: body.
+Errors: none.';
+
 create function parley._p_validation_function(schema_name text, name text) returns oid
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -214,8 +234,8 @@ begin
     when 'E' then
       return body is null;
     when 'X' then
-      -- An empty body is none, and good for XML too (spec 2.2).
-      if body is not null and xml_is_well_formed_document(parley.body_text(body)) is not true then
+      -- An empty body is none, and good for XML too. A body is a value of xml: fragments and text are ones (spec 2.2).
+      if body is not null and xml_is_well_formed_content(parley._p_xml_text(body)) is not true then
         return false;
       end if;
     when 'J' then

@@ -133,7 +133,7 @@ from (
       'The role that a peer acts as does not exist.'),
 
     ('no-daemon', 'RUNTIME', 'ERROR', null, interval '0', '_p_find_missing_daemon',
-      'Activation is on for some queues, and no daemon runs.'),
+      'Activation is on for some queues, or there are schedules, and no daemon runs.'),
     ('daemon-superuser', 'RUNTIME', 'WARNING', null, interval '0', '_p_find_superuser_daemon',
       'The daemon logs in as a superuser, which code that it runs can take on.'),
     ('queue-full', 'RUNTIME', 'ERROR', 10928, interval '0', '_p_find_full_queues',

@@ -14,7 +14,9 @@ begin
   return query
   select e.*
   from parley._p_endpoint as e
-  where e.endpoint_id = any (v_ids) and parley._p_may_see_conversation(caller, e)
+  where e.endpoint_id = any (v_ids)
+    and parley._p_may_see_conversation(caller, e)
+    and exists (select from parley._p_shown_endpoint as s where s.endpoint_id = e.endpoint_id)
   order by e.conversation_id, e.is_initiator desc;
   if not found and cardinality(v_ids) > 0 then
     found := parley._p_raise(229, 'explanation', pg_get_userbyid(caller));
@@ -76,6 +78,7 @@ declare
   v_received bigint;
 begin
   for v_end in select * from parley._p_visible_endpoints(v_caller, conversation) loop
+    v_end.state := (select s.state from parley._p_shown_endpoint as s where s.endpoint_id = v_end.endpoint_id);
     conversation_handle := v_end.conversation_handle;
     side := case when v_end.is_initiator then 'initiator' else 'target' end;
     select * into v_far from parley._p_endpoint as e where e.endpoint_id = v_end.far_endpoint_id;

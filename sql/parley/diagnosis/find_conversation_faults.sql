@@ -117,7 +117,7 @@ as $$
   from (
     select e.service_name, e.far_service, e.state, count(*) as conversations,
       min(e.conversation_handle::text) as handle, min(e.state_since) as since
-    from parley._p_endpoint as e
+    from parley._p_shown_endpoint as e
     where e.state in ('DI', 'ER', 'SO')
       -- Event notifications have said nothing for as long as nothing has happened.
       and e.service_id >= 65536
@@ -285,7 +285,7 @@ as $$
     )
   from parley._p_set_aside as a
   join parley._p_endpoint as e using (endpoint_id)
-  join parley._p_service as s using (service_id)
+  join parley._p_service as s on s.service_id = a.service_id
   join parley._p_queue as q using (queue_id)
   left join parley._p_failure as f using (endpoint_id)
   where a.retry_at is null and (scope.endpoint_ids is null or a.endpoint_id = any (scope.endpoint_ids))

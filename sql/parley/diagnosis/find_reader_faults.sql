@@ -20,10 +20,22 @@ as $$
   from parley._p_activated_queues() as a
   where (scope.queue_ids is null or a.queue_id = any (scope.queue_ids)) and not parley._p_is_led()
   having count(*) > 0
+  union all
+  select 'no-daemon', 'database', current_database()::text,
+    format('There are schedules ("%s"', min(s.name))
+      || case count(*) when 1 then '' when 2 then ' and one other' else format(' and %s others', count(*) - 1) end
+      || '), and no daemon runs that puts their messages.',
+    min(s.next_at) filter (where s.next_at < clock_timestamp()),
+    'parley serve --dsn postgres://<host>/' || parley._p_shell_word(current_database())
+  from parley._p_schedule as s
+  where s.wake_at is not null
+    and (scope.queue_ids is null or s.queue_id = any (scope.queue_ids))
+    and not parley._p_is_led()
+  having count(*) > 0
 $$;
 
 comment on function parley._p_find_missing_daemon(parley._p_scope) is
-'Finds out whether activation is on and nobody does it.';
+'Finds out whether activation is on, or there are schedules, and nobody does it.';
 
 create function parley._p_find_superuser_daemon(scope parley._p_scope)
 returns table (code text, object_kind text, object_name text, cause text, since timestamptz, cure text)
@@ -66,17 +78,7 @@ as $$
           coalesce(pg_sequence_last_value(q.wakeup_sequence), 0) > extract(epoch from clock_timestamp())
           and parley._p_is_listening(q.queue_id)
         )
-        or exists (
-          -- A session that waits in RECEIVE sleeps, and holds a lock on the sequence that it watches.
-          select
-          from pg_locks as l
-          join pg_stat_activity as a using (pid)
-          where l.locktype = 'relation'
-            and l.database = parley._p_database_oid()
-            and l.relation = q.position_sequence
-            and l.granted
-            and a.wait_event = 'PgSleep'
-        ) as is_listened_to
+        or exists (select from parley._p_waiting_session as s where s.queue_id = q.queue_id) as is_listened_to
     from parley._p_queue as q
     join parley._p_queue_figures() as f using (queue_id)
     where f.oldest_enqueue_time < clock_timestamp() - scope.patience
@@ -220,11 +222,14 @@ as $$
       order by n.position
       limit 1000
     ) as m
-    join parley._p_endpoint as e on e.endpoint_id = m.endpoint_id and e.state <> 'DO'
+    -- From each message to its side, and not through all sides.
+    cross join lateral (
+      select o.group_id from parley._p_endpoint as o where o.endpoint_id = m.endpoint_id and o.state <> 'DO' offset 0
+    ) as e
     join parley._p_conversation_group as g using (group_id)
     where q.priorities & (1 << p.n) > 0
       and (scope.queue_ids is null or q.queue_id = any (scope.queue_ids))
-      and (scope.endpoint_ids is null or e.endpoint_id = any (scope.endpoint_ids))
+      and (scope.endpoint_ids is null or m.endpoint_id = any (scope.endpoint_ids))
       and parley._p_is_running(g.xmax)
     group by q.lookup_name, g.conversation_group_id, g.xmax
   )

@@ -91,15 +91,10 @@ as $$
     a.xact_start,
     format('call parley.wait_for_message(%L, 60000);  -- outside of a transaction, then receive without a time-out',
       q.lookup_name)
-  from pg_locks as l
-  join parley._p_queue as q on q.position_sequence = l.relation
+  from parley._p_waiting_session as s
+  join parley._p_queue as q using (queue_id)
   join pg_stat_activity as a using (pid)
-  where l.locktype = 'relation'
-    and l.database = parley._p_database_oid()
-    and l.mode = 'RowExclusiveLock'
-    and l.granted
-    and a.state = 'active'
-    and a.wait_event = 'PgSleep'
+  where a.state = 'active'
     and a.pid <> pg_backend_pid()
     and a.xact_start < clock_timestamp() - scope.patience
     and (scope.queue_ids is null or q.queue_id = any (scope.queue_ids))

@@ -82,7 +82,6 @@ as $$
   union all
   select q.position_sequence, max(a.moved_position) / 1024
   from parley._p_set_aside as a
-  join parley._p_endpoint as e using (endpoint_id)
   join parley._p_service as s using (service_id)
   join parley._p_queue as q using (queue_id)
   group by q.position_sequence
@@ -137,7 +136,10 @@ begin
   union all
   select 'parley._p_transmission_position'::regclass, null
   union all
-  select 'parley._p_catalog_version'::regclass, max(d.catalog_version) from parley._p_local_dialog as d
+  select 'parley._p_catalog_version'::regclass, greatest(
+    (select max(d.catalog_version) from parley._p_local_dialog as d),
+    (select max(e.bound_version) from parley._p_endpoint as e)
+  )
   union all
   select 'parley._p_trace_sequence'::regclass, max(e.event_sequence) from parley._p_trace_event as e;
   return query select f.sequence, f.floor from parley._p_identity_floors('parley') as f;

@@ -100,8 +100,11 @@ func TestDiagnosisFindsReadersThatKeepASnapshot(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWaits(t)
 	w := b.Waiting("select from parley.take('jobs', timeout => 600000)")
+	// Another session has the turn to watch the queue: this one keeps its snapshot all the same.
+	other := b.Blocked("select from parley.take('jobs', timeout => 600000)")
 	b.Waiting("call parley.wait_for_message('jobs')")
-	b.WaitUntil("select count(*) = 1 from parley.diagnose_runtime(level => 'INFO', patience => '700 ms') where code = 'reader-keeps-snapshot' and object_name = $1::integer::text and cause like '%jobs%' and cure like '%wait_for_message%'", w.Backend)
+	b.WaitUntil("select count(*) = 2 from parley.diagnose_runtime(level => 'INFO', patience => '700 ms') where code = 'reader-keeps-snapshot' and object_name in ($1::integer::text, $2::integer::text) and cause like '%jobs%' and cure like '%wait_for_message%'", w.Backend, other.Backend)
+	b.WaitUntil("select count(*) = 2 from parley.broker_sessions where waits_in_queue = 'jobs' and pid in ($1, $2)", w.Backend, other.Backend)
 	b.RequireNoFinding("parley.diagnose_runtime(level => 'INFO')", "reader-keeps-snapshot")
 }
 
@@ -169,6 +172,17 @@ func TestActivationWithoutADaemonIsFound(t *testing.T) {
 	if f := b.RequireFinding(sqltest.Runtime, "no-daemon"); !strings.HasPrefix(f.Cure, "parley serve --dsn postgres://") || strings.Contains(f.Cause, "other") || !strings.Contains(f.Cause, "Answering") {
 		t.Errorf("found %+v", f)
 	}
+}
+
+func TestSchedulesWithoutADaemonAreFound(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewJobs(t)
+	b.Exec("select parley.schedule('tick', 'jobs', 'x', every => '1 s'), parley.schedule('tock', 'jobs', 'x', every => '1 s')")
+	if f := b.RequireFinding(sqltest.Runtime, "no-daemon"); !strings.Contains(f.Cause, `"tick" and one other`) || !strings.HasPrefix(f.Cure, "parley serve") {
+		t.Errorf("found %+v", f)
+	}
+	b.Exec("select parley.pause_schedule('tick'), parley.pause_schedule('tock')")
+	b.RequireNoFinding(sqltest.Runtime, "no-daemon")
 }
 
 // report lets the daemon of activated report something about its readers.

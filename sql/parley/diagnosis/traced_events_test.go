@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/parley-broker/parley/internal/sqltest"
 )
@@ -291,12 +290,10 @@ func TestStartingATraceLetsSendersPass(t *testing.T) {
 			select from pg_stat_activity
 			where datname = current_database() and query like '%start_trace%' and pid <> pg_backend_pid() and wait_event is not null
 		)`)
+	quick := b.Connection()
+	quick.Exec("set lock_timeout = '3s'")
 	for range 20 {
-		started := time.Now()
-		b.Send(initiator, sqltest.Request, "quick")
-		if took := time.Since(started); took > 3*time.Second {
-			t.Fatalf("a send took %s beside a trace that waits to start", took)
-		}
+		quick.Send(initiator, sqltest.Request, "quick")
 	}
 	slow.Commit()
 	if err := <-done; err != nil {

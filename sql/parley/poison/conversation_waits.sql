@@ -51,6 +51,45 @@ $$;
 
 comment on function parley._p_remove_old_retries() is 'Removes counts of messages that are gone.';
 
+create function parley._p_lock_reported(group_id bigint) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  loop
+    perform from parley._p_conversation_group as g where g.group_id = _p_lock_reported.group_id for update skip locked;
+    exit when found;
+    perform from parley._p_conversation_group as g where g.group_id = _p_lock_reported.group_id;
+    if not found or parley._p_is_claimed(group_id) or not parley._p_may_still_be_given_back() then
+      return false;
+    end if;
+  end loop;
+  return true;
+end
+$$;
+
+comment on function parley._p_lock_reported(bigint) is
+'Locks the group of a conversation that is reported to have failed; false when others hold it, and not for a moment
+only.';
+
+create function parley._p_explains_loss(endpoint_id bigint, "position" bigint, came_back boolean) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return came_back is not true and exists (
+    select
+    from parley._p_conversation_retry as r
+    where r.endpoint_id = _p_explains_loss.endpoint_id and r.position = _p_explains_loss.position and r.is_unexplained
+  );
+end
+$$;
+
+comment on function parley._p_explains_loss(bigint, bigint, boolean) is
+'Reports whether a failure that is reported has been counted as a return of which nobody said why: nobody has received
+the message since.
+Arguments: endpoint_id; position of its first message; came_back, whether that was received since and came back.';
+
 create function parley._p_fail_conversation(
   caller oid, handle uuid, error text, sqlstate text, delay interval, is_final boolean,
   out retry_at timestamptz, out is_set_aside boolean
@@ -64,6 +103,7 @@ declare
   v_endpoint parley._p_endpoint := parley._p_find_endpoint(handle);
   v_queue parley._p_queue;
   v_head record;
+  v_is_late boolean;
 begin
   select q.* into v_queue
   from parley._p_service as s
@@ -72,13 +112,14 @@ begin
   perform parley._p_require_permission(
     caller, 'RECEIVE', 'queue', v_queue.queue_id, v_queue.lookup_name, v_queue.owner
   );
-  perform from parley._p_conversation_group as g where g.group_id = v_endpoint.group_id for update skip locked;
-  if not found or parley._p_is_claimed(v_endpoint.group_id)
-    or parley._p_is_set_aside(v_endpoint.endpoint_id) and not parley._p_is_wait_over(v_endpoint.endpoint_id) then
+  if not parley._p_lock_reported(v_endpoint.group_id) or parley._p_is_claimed(v_endpoint.group_id) then
     return;
   end if;
   v_head := parley._p_first_message(v_queue, v_endpoint);
-  if v_head.position is null then
+  v_is_late := parley._p_explains_loss(v_endpoint.endpoint_id, v_head.position, v_head.came_back);
+  if v_head.position is null
+    or parley._p_is_set_aside(v_endpoint.endpoint_id) and not parley._p_is_wait_over(v_endpoint.endpoint_id)
+    and not v_is_late then
     return;
   end if;
   insert into parley._p_failure as f (endpoint_id, failed_at, sqlstate, error)
@@ -96,19 +137,22 @@ begin
   end if;
   if parley._p_is_set_aside(v_endpoint.endpoint_id) then
     select p.retry_at, p.is_set_aside into retry_at, is_set_aside
-    from parley._p_postpone_conversation(v_queue, v_endpoint.endpoint_id, 1, 0, delay, is_final) as p;
+    from parley._p_postpone_conversation(
+      v_queue, v_endpoint.endpoint_id, 1, -v_is_late::integer, delay, is_final
+    ) as p;
     return;
   end if;
   select w.retry_at, w.is_set_aside into retry_at, is_set_aside
   from parley._p_make_conversation_wait(
-    v_queue, v_endpoint.endpoint_id, v_head.position, 1, 0, delay, is_final
+    v_queue, v_endpoint.endpoint_id, v_head.position, 1, -v_is_late::integer, delay, is_final
   ) as w;
 end
 $$;
 
 comment on function parley._p_fail_conversation(oid, uuid, text, text, interval, boolean) is
 'Records that the first message of a conversation failed, and makes the conversation wait, by the policy of its queue or
-for a time, or sets it aside. Gives nulls when others have it, or it waits or is set aside already.
+for a time, or sets it aside. A return of which nobody had said why, and after which nobody has received it, is this
+failure, and is counted as such. Gives nulls when others have it, or it waits or is set aside already.
 Errors: 229, 8418, 8426.';
 
 create function parley.retry_conversation(
@@ -136,7 +180,7 @@ Arguments: conversation_handle; error, the text to keep, of which 2,000 characte
 for how long it waits, 0 to 7 days (null: by the policy).
 Returns retry_at, when it is received again at the earliest, null when it need not wait; and is_set_aside, whether it
 was set aside, because it has failed as often as the policy allows. Both are null when nothing of it waits to be
-received, it is set aside or waits already, or others have its group: they report themselves.
+received, it is set aside or waits already by a report, or others have its group: they report themselves.
 Errors: 229 not allowed, 8402 delay out of range, 8418 and 8426 handle missing or not found.
 Source: spec 5.6.';
 

@@ -18,6 +18,7 @@ const receiveOne = "select coalesce(max(parley.body_text(message_body)), 'nothin
 func TestFailedConversationWaitsAndKeepsItsOrder(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)
+	b.AwaitReportsForAnHour()
 	b.Exec("select parley.set_retry_policy('Answering', first => '1 hour', longest => '1 day', factor => 3, jitter => 0, attempts => 3, losses => 3)")
 	begin := func() (handle string) {
 		return sqltest.Value[string](b.Session, "select parley.begin_dialog('//test/Asker', '//test/Answerer', '//test/Work')::text")
@@ -57,6 +58,8 @@ func TestFailedConversationWaitsAndKeepsItsOrder(t *testing.T) {
 	sqltest.Equal(tx, "bad 1", receiveOne)
 	tx.Rollback()
 	sqltest.Equal(b.Session, "nothing", receiveOne)
+	b.EndAwaitedReports()
+	sqltest.Equal(b.Session, "nothing", receiveOne)
 	sqltest.Equal(b.Session, "2 1", "select concat_ws(' ', attempts, losses) from parley.failing_conversations where retry_at > now()")
 
 	// Somebody who knows better does not wait.
@@ -85,4 +88,27 @@ func TestConversationIsSetAsideAfterTheAttemptsOfItsPolicy(t *testing.T) {
 	sqltest.Equal(b.Session, 1, "select parley.retry_poison($1)", target)
 	sqltest.Equal(b.Session, true, "select parley.fail_conversation($1, 'never') and not parley.fail_conversation($1)", target)
 	sqltest.Equal(b.Session, "1 never", "select concat_ws(' ', rollbacks, error) from parley.poison_conversations")
+}
+
+// A worker may learn of its failure after another one has received what it failed on: then there is nothing to say.
+func TestReportOfAConversationOfWhichNothingWaitsSaysSo(t *testing.T) {
+	t.Parallel()
+	for name, policy := range map[string]string{
+		"with a policy": "select parley.set_retry_policy('Answering', first => '1 hour', longest => '1 hour')",
+		"without":       "select parley.remove_retry_policy('Answering')",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := sqltest.NewWorld(t)
+			b.Exec(policy)
+			b.Exec("select parley.begin_and_send('//test/Asker', '//test/Answerer', '//test/Request', 'a', contract => '//test/Work')")
+			handle := sqltest.Value[string](b.Session, "select conversation_handle::text from parley.receive('Answering', top => 1)")
+			sqltest.Equal(b.Session, true, "select retry_at is null and is_set_aside is null from parley.retry_conversation($1, 'late')", handle)
+			sqltest.Equal(b.Session, true, "select retry_at is null and is_set_aside is null from parley.retry_conversation($1, delay => '1 hour')", handle)
+			sqltest.Equal(b.Session, false, "select parley.fail_conversation($1, 'late')", handle)
+			b.Exec("select parley.record_failure($1, '08006', 'late')", handle)
+			b.Exec("select parley.fail_delivery('Answering', $1, 'answered 410', is_final => true)", handle)
+			sqltest.Equal(b.Session, 0, "select (select count(*) from parley.poison_conversations) + (select count(*) from parley._p_set_aside)")
+		})
+	}
 }

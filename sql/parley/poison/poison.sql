@@ -24,18 +24,22 @@
 -- Lock: a row of _p_rollback_counter around the reading and writing of the sequences. It is taken after all other
 -- locks, and no other lock is taken under it.
 
-create function parley._p_count_rollback(queue_id integer, endpoint_id bigint, "position" bigint) returns boolean
+create function parley._p_count_rollback(
+  queue_id integer, endpoint_id bigint, "position" bigint, awaits_report boolean default false
+) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_queue parley._p_queue;
+  v_policy parley._p_retry_policy;
   v_failed bigint;
+  v_found record;
   v_count integer;
+  v_has_waited boolean;
 begin
   select * into v_queue from parley._p_queue as q where q.queue_id = _p_count_rollback.queue_id;
-  -- A subtransaction has a later number than its transaction, so numbers are compared at their full length.
-  select parley._p_full_transaction_id(m.xmax) into v_failed
+  select m.lane, m.xmax as taker into v_found
   from parley._p_message as m
   where m.endpoint_id = _p_count_rollback.endpoint_id
     and m.position = _p_count_rollback.position
@@ -44,19 +48,30 @@ begin
     return false;
   elsif parley._p_is_set_aside(endpoint_id) then
     return true;
+  elsif awaits_report and parley._p_await_report(v_found.lane, endpoint_id, position, v_found.taker) then
+    -- It came back between our scan and our lock, which must not hold off the report. A reader that pauses after an
+    -- empty call is woken by its own commit.
+    perform parley._p_wake_readers(queue_id, v_queue.wakeup_sequence);
+    perform parley._p_record_unseen();
+    return null;
   end if;
+  -- A subtransaction has a later number than its transaction, so numbers are compared at their full length.
+  v_failed := parley._p_full_transaction_id(v_found.taker);
   v_count := parley._p_count_returned(v_queue, position, v_failed);
-  if (parley._p_retry_policy_of(v_queue)).queue_id is not null then
-    -- The first time at once: a bad message of another conversation may have taken it along. After that it waits.
-    return (
-      v_count is distinct from 1 and v_count is distinct from 0
-      or exists (
-        select
-        from parley._p_conversation_retry as r
-        where r.endpoint_id = _p_count_rollback.endpoint_id and r.position = _p_count_rollback.position
+  v_policy := parley._p_retry_policy_of(v_queue);
+  if v_policy.queue_id is not null then
+    -- The first time it is received again: a bad message of another conversation may have taken it along, or a restart
+    -- of the server. After that it waits. Where there is no room to count it may be the first time: a moment is enough.
+    v_has_waited := exists (
+      select
+      from parley._p_conversation_retry as r
+      where r.endpoint_id = _p_count_rollback.endpoint_id and r.position = _p_count_rollback.position
+    );
+    return (v_has_waited or v_count is distinct from 1 and v_count is distinct from 0) and (
+      parley._p_make_conversation_wait(
+        v_queue, endpoint_id, position, 0, greatest(v_count, 1),
+        case when v_count is null and not v_has_waited then parley._p_moment(v_policy) end, false
       )
-    ) and (
-      parley._p_make_conversation_wait(v_queue, endpoint_id, position, 0, greatest(v_count, 1), null, false)
     ).waits;
   end if;
   if v_count >= v_queue.rollbacks_before_disable then
@@ -76,8 +91,10 @@ begin
 end
 $$;
 
-comment on function parley._p_count_rollback(integer, bigint, bigint) is
+comment on function parley._p_count_rollback(integer, bigint, bigint, boolean) is
 'Counts that a message came back after a rollback. Call it with the group of the message locked.
+Arguments: queue_id; endpoint_id; position of the message; awaits_report, whether nothing is counted as long as a report
+may come.
 Gives false: take the message; true: its conversation has just been set aside, find another; null: take
 nothing more in this transaction.
 Errors: 9617 the message has come back too often, and the queue''s setting is to disable it.

@@ -82,21 +82,26 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_head record;
+  v_is_late boolean;
 begin
   -- The holder of the group has received again already, and has counted.
-  perform from parley._p_conversation_group as g where g.group_id = endpoint.group_id for update skip locked;
-  if not found then
-    return;
-  elsif parley._p_is_wait_over(endpoint.endpoint_id) then
-    perform parley._p_postpone_conversation(queue, endpoint.endpoint_id, 1, 0, null, false);
-    return;
-  elsif parley._p_is_set_aside(endpoint.endpoint_id) then
+  if not parley._p_lock_reported(endpoint.group_id) then
     return;
   end if;
   v_head := parley._p_first_message(queue, endpoint);
+  v_is_late := parley._p_explains_loss(endpoint.endpoint_id, v_head.position, v_head.came_back);
+  if parley._p_is_wait_over(endpoint.endpoint_id) or v_is_late and parley._p_is_set_aside(endpoint.endpoint_id) then
+    perform parley._p_postpone_conversation(queue, endpoint.endpoint_id, 1, -v_is_late::integer, null, false);
+    return;
+  elsif parley._p_is_set_aside(endpoint.endpoint_id) then
+    return;
+  elsif v_is_late then
+    perform parley._p_make_conversation_wait(queue, endpoint.endpoint_id, v_head.position, 1, -1, null, false);
+    return;
+  end if;
   if v_head.came_back and (parley._p_retry_policy_of(queue)).queue_id is not null then
     perform parley._p_make_conversation_wait(queue, endpoint.endpoint_id, v_head.position, 1, 0, null, false);
-  elsif v_head.came_back then
+  else
     perform parley._p_count_rollback(queue.queue_id, endpoint.endpoint_id, v_head.position);
   end if;
 end
@@ -113,21 +118,27 @@ create function parley._p_first_message(
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select m.position, m.message_type_id, m.enqueued_at, m.xmax::text <> '0'
-  from parley._p_message as m
-  where m.endpoint_id = endpoint.endpoint_id
-    -- A message that is set aside may stand before the hint; one that is received does too.
-    and m.position >= coalesce(
-      (select s.position from parley._p_set_aside as s where s.endpoint_id = endpoint.endpoint_id),
-      (select h.low_position from parley._p_newest_hint(parley._p_lane(queue.queue_id, endpoint.priority)) as h),
-      0
-    )
-  order by m.position
-  limit 1
+  select f.position, f.message_type_id, f.enqueued_at, f.came_back
+  -- A row in any case: a record that was given none has no fields to ask for.
+  from (select) as always
+  left join (
+    select m.position, m.message_type_id, m.enqueued_at, m.xmax::text <> '0' as came_back
+    from parley._p_message as m
+    where m.endpoint_id = endpoint.endpoint_id
+      -- A message that is set aside may stand before the hint; one that is received does too.
+      and m.position >= coalesce(
+        (select s.position from parley._p_set_aside as s where s.endpoint_id = endpoint.endpoint_id),
+        (select h.low_position from parley._p_newest_hint(parley._p_lane(queue.queue_id, endpoint.priority)) as h),
+        0
+      )
+    order by m.position
+    limit 1
+  ) as f on true
 $$;
 
 comment on function parley._p_first_message(parley._p_queue, parley._p_endpoint) is
-'Gives the first message that waits for a side of a conversation: of a side that is set aside, the poisonous one.';
+'Gives the first message that waits for a side of a conversation: of a side that is set aside, the poisonous one; nulls
+when none waits.';
 
 create function parley.retry_poison(
   conversation_handle uuid,
@@ -219,7 +230,9 @@ begin
   from parley._p_service as s
   join parley._p_queue as q using (queue_id)
   where s.service_id = v_endpoint.service_id;
-  if message_only then
+  if message_only and (error_code <> 1 or description <> 'A message of this conversation could not be handled.') then
+    found := parley._p_raise(8402, 'error of one message');
+  elsif message_only then
     return query select * from parley._p_take_poison(v_queue, v_endpoint);
     perform parley._p_put_back(v_queue, v_endpoint);
   else
@@ -237,7 +250,8 @@ goes back into the queue as by retry_poison; or this side is ended with an error
 and all that waits is removed.
 Arguments: conversation_handle; message_only, take out the one message (default: end the conversation); error_code and
 description, of the error that the other side gets when the conversation is ended.
-Errors: 229 not allowed, 8402 error code or description out of range or not at READ COMMITTED, 8418 missing,
+Errors: 229 not allowed, 8402 error code or description out of range or with message_only, or not at READ COMMITTED,
+8418 missing,
 8426 not found or not set aside.
 Source: spec 5.6.';
 

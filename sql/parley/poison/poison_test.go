@@ -340,6 +340,8 @@ func TestOnlyWhatIsSetAsideCanBePutBack(t *testing.T) {
 		tx.Rollback()
 	}
 	b.Refuses(8402, "select parley.discard_poison($1, error_code => 0)", target)
+	b.Refuses(8402, "select parley.discard_poison($1, message_only => true, error_code => 7)", target)
+	b.Refuses(8402, "select parley.discard_poison($1, message_only => true, description => 'no use')", target)
 	b.Refuses(8402, "select parley.discard_poison($1, description => $2)", target, strings.Repeat("x", 3001))
 	sqltest.Equal(b.Session, 1, "select count(*) from parley.poison_conversations")
 }

@@ -1,174 +1,208 @@
 -- Conversations that fail, and those that are set aside for it.
 --
 -- A role that may RECEIVE from a queue sees those of its conversations. Reading locks nothing. Messages are counted up
--- to 10,000 rows.
+-- to 10,000 rows. A column that costs something for each conversation is a subquery: a list without the column, or one
+-- that is cut short, does not wait for it.
 
-create function parley._p_failing_conversations(caller parley.caller default parley.current_caller())
-returns table (
-  conversation_handle uuid,
-  conversation_group_id uuid,
-  queue_name text,
-  service_queue_id integer,
-  service_name text,
-  far_service text,
-  service_contract_name text,
-  state text,
-  message_type_name text,
-  queuing_order bigint,
-  message_sequence_number bigint,
-  message_enqueue_time timestamptz,
-  rollbacks integer,
-  set_aside_since timestamptz,
-  sqlstate text,
-  error text,
-  error_time timestamptz,
-  waiting_messages bigint,
-  is_estimated boolean,
-  answer text,
-  failures integer,
-  attempts integer,
-  retry_at timestamptz,
-  losses integer
-)
+create function parley._p_sees_rollbacks(
+  queue_id integer, "position" bigint, caller parley.caller default parley.current_caller()
+) returns integer
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select
-    e.conversation_handle,
-    g.conversation_group_id,
-    q.lookup_name,
-    q.queue_id,
-    e.service_name,
-    e.far_service,
-    e.service_contract_name,
-    e.state,
-    t.name,
-    m.position,
-    case
-      when m.message_type_id in (1, 5) then -1
-      else coalesce(
-        (
-          select p.sequence
-          from parley._p_receive_progress as p
-          where p.endpoint_id = e.endpoint_id
-          order by p.sequence desc
-          limit 1
-        ),
-        0
-      )
-    end,
-    m.enqueued_at,
-    coalesce(
-      s.rollbacks,
-      case (m.position / 1024) & 134217727
-        when r.count >> 4 & 134217727 then r.count & 15
-        when r.count >> 35 then r.count >> 31 & 15
-        else 0
-      end::integer
-    ),
-    case when s.retry_at is null then s.set_aside_at end,
-    f.sqlstate,
-    coalesce(f.error, d.last_error),
-    coalesce(f.failed_at, d.failed_at),
-    w.messages,
-    w.rows = 10000,
-    case when f.answered_at = f.failed_at then f.answer end,
-    d.failures,
-    coalesce(d.attempts, y.attempts),
-    coalesce(s.retry_at, d.retry_at),
-    y.losses
-  from (
-    select i.endpoint_id from parley._p_set_aside as i
-    union
-    select i.endpoint_id from parley._p_failure as i
-    union
-    select i.endpoint_id from parley._p_delivery_failure as i
-  ) as c
-  join parley._p_endpoint as e on e.endpoint_id = c.endpoint_id and e.state <> 'DO'
-  join parley._p_conversation_group as g on g.group_id = e.group_id
-  join parley._p_service as v on v.service_id = e.service_id
-  join parley._p_queue as q on q.queue_id = v.queue_id
-  left join parley._p_set_aside as s on s.endpoint_id = e.endpoint_id
-  left join parley._p_failure as f on f.endpoint_id = e.endpoint_id
-  left join parley._p_delivery_failure as d on d.endpoint_id = e.endpoint_id
-  left join parley._p_conversation_retry as y on y.endpoint_id = e.endpoint_id
+  select case (position / 1024) & 134217727
+    when r.count >> 4 & 134217727 then r.count & 15
+    when r.count >> 35 then r.count >> 31 & 15
+    else 0
+  end::integer
+  from parley._p_queue as q
   cross join lateral (select coalesce(pg_sequence_last_value(q.rollback_sequence), 0) as count) as r
-  cross join lateral parley._p_first_message(q, e) as m
-  left join parley._p_message_type as t on t.message_type_id = m.message_type_id
-  cross join lateral (
-    select count(*) as rows, coalesce(sum(o.messages), 0)::bigint as messages
+  where q.queue_id = $1
+    and parley._p_has_permission(parley._p_caller(caller), 'RECEIVE', 'queue', q.queue_id, q.owner)
+$$;
+
+comment on function parley._p_sees_rollbacks(integer, bigint, parley.caller) is
+'Gives how often a message of a queue came back, as far as that is counted. Null when the caller may not receive from
+the queue.';
+
+create view parley.poison_conversations with (security_barrier) as
+select
+  e.conversation_handle,
+  (
+    select g.conversation_group_id from parley._p_conversation_group as g where g.group_id = e.group_id
+  ) as conversation_group_id,
+  q.lookup_name as queue_name,
+  q.queue_id as service_queue_id,
+  e.service_name,
+  e.far_service,
+  e.service_contract_name,
+  e.state,
+  (
+    select t.name
+    from parley._p_message as n
+    join parley._p_message_type as t using (message_type_id)
+    where n.endpoint_id = e.endpoint_id and n.position >= s.position
+    order by n.position
+    limit 1
+  ) as message_type_name,
+  (
+    select n.position
+    from parley._p_message as n
+    where n.endpoint_id = e.endpoint_id and n.position >= s.position
+    order by n.position
+    limit 1
+  ) as queuing_order,
+  case
+    when (
+      select n.message_type_id
+      from parley._p_message as n
+      where n.endpoint_id = e.endpoint_id and n.position >= s.position
+      order by n.position
+      limit 1
+    ) in (1, 5) then -1
+    else coalesce(
+      (
+        select p.sequence
+        from parley._p_receive_progress as p
+        where p.endpoint_id = e.endpoint_id
+        order by p.sequence desc
+        limit 1
+      ),
+      0
+    )
+  end as message_sequence_number,
+  (
+    select n.enqueued_at
+    from parley._p_message as n
+    where n.endpoint_id = e.endpoint_id and n.position >= s.position
+    order by n.position
+    limit 1
+  ) as message_enqueue_time,
+  s.rollbacks,
+  s.set_aside_at as set_aside_since,
+  f.sqlstate,
+  coalesce(f.error, d.last_error) as error,
+  coalesce(f.failed_at, d.failed_at) as error_time,
+  (
+    select coalesce(sum(o.messages), 0)::bigint
+    from (
+      select coalesce(cardinality(n.frame), 1) as messages
+      from parley._p_message as n
+      where n.endpoint_id = e.endpoint_id and n.position >= s.position
+      limit 10000
+    ) as o
+  ) as waiting_messages,
+  (
+    select count(*) = 10000
+    from (
+      select
+      from parley._p_message as n
+      where n.endpoint_id = e.endpoint_id and n.position >= s.position
+      limit 10000
+    ) as o
+  ) as is_estimated,
+  case when f.answered_at = f.failed_at then f.answer end as answer
+from parley._p_set_aside as s
+join parley._p_endpoint as e on e.endpoint_id = s.endpoint_id and e.state <> 'DO'
+join parley._p_service as v on v.service_id = s.service_id
+join parley._p_queue as q on q.queue_id = v.queue_id
+left join parley._p_failure as f on f.endpoint_id = e.endpoint_id
+left join parley._p_delivery_failure as d on d.endpoint_id = e.endpoint_id
+where s.retry_at is null
+  and q.queue_id = any ((select parley._p_ids_of_queues_to_receive_from())::integer[])
+order by s.set_aside_at desc;
+
+comment on view parley.poison_conversations is
+'Conversations that are set aside, because a message of theirs came back too often: nothing is received from them until
+parley.retry_poison or parley.discard_poison. The newest first, of the queues that you may receive from.';
+
+create view parley.failing_conversations with (security_barrier) as
+select
+  e.conversation_handle,
+  (
+    select g.conversation_group_id from parley._p_conversation_group as g where g.group_id = e.group_id
+  ) as conversation_group_id,
+  q.lookup_name as queue_name,
+  q.queue_id as service_queue_id,
+  e.service_name,
+  e.far_service,
+  e.service_contract_name,
+  e.state,
+  (
+    select t.name from parley._p_message_type as t where t.message_type_id = m.message_type_id
+  ) as message_type_name,
+  m.position as queuing_order,
+  case
+    when m.message_type_id in (1, 5) then -1
+    else coalesce(
+      (
+        select p.sequence
+        from parley._p_receive_progress as p
+        where p.endpoint_id = e.endpoint_id
+        order by p.sequence desc
+        limit 1
+      ),
+      0
+    )
+  end as message_sequence_number,
+  m.enqueued_at as message_enqueue_time,
+  coalesce(s.rollbacks, parley._p_sees_rollbacks(q.queue_id, m.position)) as rollbacks,
+  f.sqlstate,
+  coalesce(f.error, d.last_error) as error,
+  coalesce(f.failed_at, d.failed_at) as error_time,
+  (
+    select coalesce(sum(o.messages), 0)::bigint
     from (
       select coalesce(cardinality(n.frame), 1) as messages
       from parley._p_message as n
       where n.endpoint_id = e.endpoint_id and n.position >= m.position
       limit 10000
     ) as o
-  ) as w
-  -- A failure is over when its message was received.
-  where (s.endpoint_id is not null or m.came_back or (d.endpoint_id is not null and m.position is not null))
-    and parley._p_has_permission(parley._p_caller(caller), 'RECEIVE', 'queue', q.queue_id, q.owner)
-$$;
-
-comment on function parley._p_failing_conversations(parley.caller) is
-'Gives the conversations that are set aside, and those whose last reported failure is not over, of the queues
-that the caller may receive from.';
-
-create view parley.poison_conversations as
-select
-  c.conversation_handle,
-  c.conversation_group_id,
-  c.queue_name,
-  c.service_queue_id,
-  c.service_name,
-  c.far_service,
-  c.service_contract_name,
-  c.state,
-  c.message_type_name,
-  c.queuing_order,
-  c.message_sequence_number,
-  c.message_enqueue_time,
-  c.rollbacks,
-  c.set_aside_since,
-  c.sqlstate,
-  c.error,
-  c.error_time,
-  c.waiting_messages,
-  c.is_estimated,
-  c.answer
-from parley._p_failing_conversations() as c
-where c.set_aside_since is not null;
-
-comment on view parley.poison_conversations is
-'Conversations that are set aside, because a message of theirs came back too often: nothing is received from them until
-parley.retry_poison or parley.discard_poison. Of the queues that you may receive from.';
-
-create view parley.failing_conversations as
-select
-  c.conversation_handle,
-  c.conversation_group_id,
-  c.queue_name,
-  c.service_queue_id,
-  c.service_name,
-  c.far_service,
-  c.service_contract_name,
-  c.state,
-  c.message_type_name,
-  c.queuing_order,
-  c.message_sequence_number,
-  c.message_enqueue_time,
-  c.rollbacks,
-  c.sqlstate,
-  c.error,
-  c.error_time,
-  c.waiting_messages,
-  c.is_estimated,
-  c.answer,
-  c.failures,
-  c.attempts,
-  c.retry_at,
-  c.losses
-from parley._p_failing_conversations() as c
-where c.set_aside_since is null;
+  ) as waiting_messages,
+  (
+    select count(*) = 10000
+    from (
+      select
+      from parley._p_message as n
+      where n.endpoint_id = e.endpoint_id and n.position >= m.position
+      limit 10000
+    ) as o
+  ) as is_estimated,
+  case when f.answered_at = f.failed_at then f.answer end as answer,
+  d.failures,
+  coalesce(d.attempts, y.attempts) as attempts,
+  coalesce(s.retry_at, d.retry_at) as retry_at,
+  y.losses
+from (
+  select i.endpoint_id from parley._p_set_aside as i where i.retry_at is not null
+  union all
+  select i.endpoint_id
+  from parley._p_failure as i
+  where not exists (select from parley._p_set_aside as o where o.endpoint_id = i.endpoint_id)
+  union all
+  select i.endpoint_id
+  from parley._p_delivery_failure as i
+  where not exists (select from parley._p_set_aside as o where o.endpoint_id = i.endpoint_id)
+    and not exists (select from parley._p_failure as o where o.endpoint_id = i.endpoint_id)
+) as c
+join parley._p_endpoint as e on e.endpoint_id = c.endpoint_id and e.state <> 'DO'
+join parley._p_service as v on v.service_id = e.service_id
+join parley._p_queue as q on q.queue_id = v.queue_id
+left join parley._p_set_aside as s on s.endpoint_id = e.endpoint_id
+left join parley._p_failure as f on f.endpoint_id = e.endpoint_id
+left join parley._p_delivery_failure as d on d.endpoint_id = e.endpoint_id
+left join parley._p_conversation_retry as y on y.endpoint_id = e.endpoint_id
+left join lateral (
+  -- Of one that waits, a message that is received may stand before.
+  select n.position, n.message_type_id, n.enqueued_at, n.xmax::pg_catalog.text <> '0' as came_back
+  from parley._p_message as n
+  where n.endpoint_id = e.endpoint_id and n.position >= coalesce(s.position, 0)
+  order by n.position
+  limit 1
+) as m on true
+-- A failure is over when its message was received.
+where (s.endpoint_id is not null or m.came_back or d.endpoint_id is not null and m.position is not null)
+  and q.queue_id = any ((select parley._p_ids_of_queues_to_receive_from())::integer[]);
 
 comment on view parley.failing_conversations is
 'Conversations of which a reader has reported a failure (parley.record_failure), or whose message a web address has
@@ -184,18 +218,22 @@ set search_path = pg_catalog, pg_temp
 as $$
   select (
     select count(*)
-    from parley._p_set_aside as s
-    join parley._p_endpoint as e using (endpoint_id)
-    join parley._p_service as v using (service_id)
-    where v.queue_id = q.queue_id and e.state <> 'DO' and s.retry_at is null
+    from (
+      select
+      from parley._p_service as v
+      join parley._p_set_aside as s on s.service_id = v.service_id and s.retry_at is null
+      join parley._p_endpoint as e on e.endpoint_id = s.endpoint_id and e.state <> 'DO'
+      where v.queue_id = q.queue_id
+      limit 10000
+    ) as n
   )
   from parley._p_queue as q
   where q.queue_id = $1 and parley._p_is_visible(parley._p_caller(caller), 'queue', q.queue_id, q.owner)
 $$;
 
 comment on function parley._p_sees_set_aside(integer, parley.caller) is
-'Counts the conversations of a queue that are set aside, for the catalog. Null when the
-caller may not see the queue there.';
+'Counts the conversations of a queue that are set aside, up to 10,000, for the catalog. Null when the caller may not see
+the queue there.';
 
 comment on column parley.poison_conversations.conversation_handle is
 'Side that is set aside: what retry_poison and discard_poison take.';

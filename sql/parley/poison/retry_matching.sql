@@ -46,7 +46,7 @@ begin
     select e.endpoint_id, e.conversation_handle
     from parley._p_set_aside as s
     join parley._p_endpoint as e using (endpoint_id)
-    join parley._p_service as v using (service_id)
+    join parley._p_service as v on v.service_id = s.service_id
     left join parley._p_failure as f using (endpoint_id)
     where v.queue_id = any (v_queues)
       and s.retry_at is null

@@ -23,9 +23,12 @@ create function parley._p_set_aside_conversation(
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_service integer;
 begin
   -- The far side may just be ending. Then its EndDialog or Error is for the reader to see, and nobody waits here.
-  perform from parley._p_endpoint as e
+  select e.service_id into v_service
+  from parley._p_endpoint as e
   where e.endpoint_id = _p_set_aside_conversation.endpoint_id
   for no key update skip locked;
   if not found then
@@ -34,9 +37,10 @@ begin
   update parley._p_endpoint as e
   set is_plain = false
   where e.endpoint_id = _p_set_aside_conversation.endpoint_id and e.is_plain;
-  insert into parley._p_set_aside (endpoint_id, position, moved_position, rollbacks)
+  insert into parley._p_set_aside (endpoint_id, service_id, position, moved_position, rollbacks)
   values (
-    _p_set_aside_conversation.endpoint_id, _p_set_aside_conversation.position, 0, _p_set_aside_conversation.rollbacks
+    _p_set_aside_conversation.endpoint_id, v_service, _p_set_aside_conversation.position, 0,
+    _p_set_aside_conversation.rollbacks
   );
   perform parley._p_move_to_set_aside_lane(queue_id, endpoint_id, position, 500);
   perform setval('parley._p_poison_found', 1);
@@ -181,13 +185,12 @@ begin
       join parley._p_conversation_group as g on g.group_id = e.group_id
       where r.entry & 15 >= v_queue.rollbacks_before_disable
         and m.xmax::text <> '0'
-        and e.state <> 'DO'
       for update of g skip locked
     loop
-      -- With the lock held we read again: it may have gone, or been set aside.
+      -- With the lock held we read again: it may have gone, or been set aside, also by us for its other message.
       continue when parley._p_is_set_aside(v_head.endpoint_id);
       perform from parley._p_message as m
-      where m.endpoint_id = v_head.endpoint_id and m.position = v_head.position and m.xmax::text <> '0';
+      where m.endpoint_id = v_head.endpoint_id and m.position = v_head.position;
       if found
         and parley._p_set_aside_conversation(
           v_queue.queue_id, v_head.endpoint_id, v_head.position, v_head.rollbacks::integer

@@ -18,20 +18,20 @@ create function parley._p_lock_first_group(
 language plpgsql
 as $$
 declare
-  v_from pg_catalog.int8 := from_position;
+  v_is_again pg_catalog.bool;
 begin
-  is_lane_over := false;
-  for v_try in 1 .. 2 loop
+  loop
     -- Two hundred positions past the hint the first message has nearly always been. An index scan reads all of a page
     -- that is in bounds, for one row.
-    bound := v_from operator(pg_catalog.+) rows_max::pg_catalog.int8 operator(pg_catalog.*) 6400::pg_catalog.int8;
+    bound := from_position
+      operator(pg_catalog.+) rows_max::pg_catalog.int8 operator(pg_catalog.*) 6400::pg_catalog.int8;
     select m.position, e.endpoint_id, e.group_id, g.conversation_group_id
     into position, endpoint_id, group_id, conversation_group_id
     from (
       select n.position, n.endpoint_id, n.xmax as taker
       from parley._p_message as n
       where n.lane operator(pg_catalog.=) $1
-        and n.position operator(pg_catalog.>=) v_from
+        and n.position operator(pg_catalog.>=) from_position
         and n.position operator(pg_catalog.<) bound
       order by n.position
       limit rows_max
@@ -39,8 +39,8 @@ begin
     join parley._p_endpoint as e
       on e.endpoint_id operator(pg_catalog.=) m.endpoint_id and e.state operator(pg_catalog.<>) 'DO'
     join parley._p_conversation_group as g on g.group_id operator(pg_catalog.=) e.group_id
-    -- Not what a reader keeps that went back to a savepoint: receive/savepoints.sql.
-    where m.taker operator(pg_catalog.=) '0' or parley._p_keeper(m.taker) is null
+    -- Not what a reader keeps that went back to a savepoint, nor what awaits a report.
+    where m.taker operator(pg_catalog.=) '0' or not parley._p_is_kept(m.taker, $1, m.endpoint_id, m.position)
     order by m.position
     limit 1
     for update of g skip locked;
@@ -52,22 +52,24 @@ begin
       pg_catalog.count(*) operator(pg_catalog.<) rows_max
         and (pg_catalog.max(r.position) operator(pg_catalog.<) bound) is not false,
       pg_catalog.min(r.position)
-    into is_lane_over, v_from
+    into is_lane_over, from_position
     from (
       select n.position
       from parley._p_message as n
-      where n.lane operator(pg_catalog.=) $1 and n.position operator(pg_catalog.>=) v_from
+      where n.lane operator(pg_catalog.=) $1 and n.position operator(pg_catalog.>=) from_position
       order by n.position
       limit rows_max
     ) as r;
-    exit when v_from is null or v_from operator(pg_catalog.<) bound;
+    exit when v_is_again or from_position is null or from_position operator(pg_catalog.<) bound;
+    v_is_again := true;
   end loop;
 end
 $$;
 
 comment on function parley._p_lock_first_group(integer, bigint, integer) is
 'Locks the group of the first row of a lane whose group nobody else has locked, and gives that row; nulls when there is
-none among so many rows. bound says up to where it has scanned; is_lane_over, that no row was left out.
+none among so many rows. bound says up to where it has scanned; is_lane_over, where it has found none, whether it has
+left no row out.
 Arguments: lane; from_position, before which nothing waits; rows_max, how many rows to scan.';
 
 create function parley._p_lock_blocked_group(hint parley._p_scan_hint) returns boolean
@@ -90,7 +92,7 @@ begin
     limit 1
   ) as m
   join parley._p_conversation_group as g on g.group_id = e.group_id
-  where m.lane = hint.lane and (m.taker = '0' or parley._p_keeper(m.taker) is null)
+  where m.lane = hint.lane and (m.taker = '0' or not parley._p_is_kept(m.taker, m.lane, e.endpoint_id, m.position))
   order by m.position
   limit 1
   for update of g skip locked;
@@ -102,6 +104,30 @@ comment on function parley._p_lock_blocked_group(parley._p_scan_hint) is
 'Locks, of the groups that a hint names, the first that has messages and that nobody else has locked, and says whether
 there was one.';
 
+create function parley._p_begins_kept(queue_id integer, group_id bigint) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_first record;
+begin
+  select s.taker, parley._p_lane(_p_begins_kept.queue_id, s.priority) as lane, s.endpoint_id, s.position into v_first
+  from parley._p_sides_in_order(queue_id, group_id, null) with ordinality as s
+  order by s.ordinality
+  limit 1;
+  return coalesce(
+    v_first.taker <> '0'
+      and parley._p_is_kept(v_first.taker, v_first.lane, v_first.endpoint_id, v_first.position),
+    false
+  );
+end
+$$;
+
+comment on function parley._p_begins_kept(integer, bigint) is
+'Reports whether RECEIVE would find first, in a group of several conversations, a message that another session keeps
+which went back to a savepoint, or whose report is awaited: then it would take nothing from the group
+(receive/receive_group.sql).';
+
 create function parley._p_lock_named_by_hint(
   queue_id integer, lane integer, hint parley._p_scan_hint, inout most integer,
   out group_id bigint, out endpoint_id bigint, out "position" bigint, out seen bigint[]
@@ -112,12 +138,16 @@ as $$
 declare
   v_group bigint;
   v_taker xid;
+  v_endpoint bigint;
+  v_position bigint;
+  v_is_plain boolean;
   v_moved integer;
 begin
   seen := '{}';
   -- Groups that were locked when a reader passed them by, in the order of their first message.
-  for v_group, v_taker in
-    select e.group_id, (array_agg(n.taker order by n.position))[1]
+  for v_group, v_is_plain, v_taker, v_endpoint, v_position in
+    select e.group_id, bool_and(e.is_plain), (array_agg(n.taker order by n.position))[1],
+      (array_agg(e.endpoint_id order by n.position))[1], min(n.position)
     from unnest(hint.blocked_endpoints, hint.blocked_positions) as b (endpoint_id, position)
     join parley._p_endpoint as e using (endpoint_id)
     left join parley._p_set_aside as s using (endpoint_id)
@@ -135,7 +165,9 @@ begin
   loop
     perform
     from parley._p_conversation_group as g
-    where g.group_id = v_group and (v_taker = '0' or parley._p_keeper(v_taker) is null)
+    where g.group_id = v_group
+      and (v_taker = '0' or not parley._p_is_kept(v_taker, lane, v_endpoint, v_position))
+      and (v_is_plain or not parley._p_begins_kept(queue_id, v_group))
       and not exists (
         select from parley._p_delivery_claim as c where c.group_id = v_group and c.leased_until > clock_timestamp()
       )
@@ -199,6 +231,7 @@ declare
   v_seen bigint[];
   v_group bigint;
   v_taker xid;
+  v_is_plain boolean;
   v_moved integer;
   v_most integer := 500;
   v_named record;
@@ -210,9 +243,7 @@ begin
     v_seen := v_named.seen;
     v_most := v_named.most;
     if v_named.group_id is not null then
-      group_id := v_named.group_id;
-      endpoint_id := v_named.endpoint_id;
-      position := v_named.position;
+      select v_named.group_id, v_named.endpoint_id, v_named.position into group_id, endpoint_id, position;
       return;
     end if;
     v_begin := greatest(0, v_hint.low_position, v_hint.resume_position);
@@ -220,7 +251,8 @@ begin
     v_bound := v_begin + 4194304;
     v_safe := coalesce(v_hint.safe_position, 0);
     loop
-      select m.endpoint_id, m.position, e.group_id, m.xmax into endpoint_id, position, v_group, v_taker
+      select m.endpoint_id, m.position, e.group_id, m.xmax, e.is_plain
+      into endpoint_id, position, v_group, v_taker, v_is_plain
       from parley._p_message as m
       join parley._p_endpoint as e using (endpoint_id)
       where m.lane = v_lane
@@ -246,7 +278,9 @@ begin
         continue;
       end if;
       perform from parley._p_conversation_group as g
-      where g.group_id = v_group and (v_taker = '0' or parley._p_keeper(v_taker) is null)
+      where g.group_id = v_group
+        and (v_taker = '0' or not parley._p_is_kept(v_taker, v_lane, _p_lock_next_group.endpoint_id, position))
+        and (v_is_plain or not parley._p_begins_kept(queue_id, v_group))
         and not exists (
           select from parley._p_delivery_claim as c where c.group_id = v_group and c.leased_until > clock_timestamp()
         )

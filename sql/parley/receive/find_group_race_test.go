@@ -1,6 +1,8 @@
 package receive_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,7 +14,7 @@ import (
 // while the advisory lock 230 is held.
 func pauseBeforeTheLock(b *sqltest.Broker) {
 	b.Helper()
-	const found = "select m.endpoint_id, m.position, e.group_id, m.xmax into endpoint_id, position, v_group, v_taker"
+	const found = "select m.endpoint_id, m.position, e.group_id, m.xmax, e.is_plain\n      into endpoint_id, position, v_group, v_taker, v_is_plain"
 	const lock = "perform from parley._p_conversation_group as g\n      where g.group_id = v_group"
 	definition := sqltest.Value[string](b.Session, "select pg_get_functiondef('parley._p_lock_next_group(integer,integer)'::regprocedure)")
 	scan := strings.Index(definition, found)
@@ -91,6 +93,63 @@ func TestReceiveAsksAgainUnderTheLockForWhatItHasFound(t *testing.T) {
 			gate.Rollback()
 			if bodies := parleytest.Receive(t, got, "the reader"); len(bodies) != 1 || bodies[0] != c.want {
 				t.Errorf("received %q, want %q alone", bodies, c.want)
+			}
+		})
+	}
+}
+
+// The statements that find and lock groups in one go read what was committed when they began. A message that another reader has received
+// since is not given again, nor is a group in which no message is left.
+func TestGroupsThatWereEmptiedWhileTheyWereLockedGiveNothing(t *testing.T) {
+	t.Parallel()
+	const usual = "m.taker operator(pg_catalog.=) '0' or not parley._p_is_kept(m.taker, $1, m.endpoint_id, m.position)"
+	for name, c := range map[string]struct {
+		function, condition, call string
+		emptied                   int
+		want                      []string
+	}{
+		"receive": {
+			"_p_lock_first_group", usual, "select message_body from parley.receive('Answering')", 0, []string{"1/0"},
+		},
+		// It has the first group by then.
+		"receive of many": {
+			"_p_lock_heads", "m.taker = '0'", "select message_body from parley.receive('Answering', groups => 10)", 1, []string{"0/0", "2/0"},
+		},
+		"receive of many with top": {
+			"_p_lock_heads", "m.taker = '0'", "select message_body from parley.receive('Answering', top => 3, groups => 10)", 1,
+			[]string{"0/0", "2/0"},
+		},
+		"get conversation groups": {"_p_lock_groups_of_lane", "f.taker = '0' or not parley._p_is_kept(f.taker, hint.lane, f.endpoint_id, f.position)", `
+			select (array_agg(q.message_body))[1]
+			from parley.get_conversation_groups('Answering', 10) as g
+			left join parley_queue."Answering" as q on q.conversation_group_id = g
+			group by g`, 0, []string{"1/0", "2/0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := sqltest.NewWorld(t)
+			handles := b.Fill(3, 1)
+			definition := sqltest.Value[string](b.Session,
+				"select pg_get_functiondef(p.oid) from pg_proc as p where p.pronamespace = 'parley'::regnamespace and p.proname = $1", c.function)
+			if strings.Count(definition, c.condition) != 1 {
+				t.Fatal("the condition is not found in the function: does it read otherwise now?")
+			}
+			b.Exec(strings.Replace(
+				definition, c.condition, "(select pg_catalog.pg_advisory_xact_lock(230)) is not null and ("+c.condition+")", 1,
+			))
+			gate := b.Begin()
+			gate.Exec("select pg_advisory_xact_lock(230)")
+			b.Exec("create table public.got (body bytea)")
+			w := b.Start(fmt.Sprintf("insert into public.got %s", c.call))
+			b.WaitUntil("select exists (select from pg_locks where pid = $1 and locktype = 'advisory' and not granted)", w.Backend)
+			other := b.Begin()
+			other.Exec("select from parley.receive('Answering', conversation_handle => $1::uuid)", b.FarHandle(handles[c.emptied]))
+			other.Commit()
+			gate.Rollback()
+			w.RequireSuccess()
+			got := sqltest.Values[string](b.Session, "select coalesce(convert_from(g.body, 'UTF8'), 'an empty group') as b from public.got as g order by b")
+			if !slices.Equal(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
 	}

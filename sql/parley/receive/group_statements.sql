@@ -25,7 +25,7 @@ begin
       return null;
     end if;
     if coalesce(timeout, 0) <> 0 then
-      v_wait := parley._p_begin_scan(v_queue.position_sequence, timeout, v_wait);
+      v_wait := parley._p_begin_scan(null, timeout, v_wait);
     end if;
     v_has_fired := (coalesce(timeout, 0) = 0 or parley._p_has_due_alarm(v_queue.queue_id))
       and parley._p_fire_alarms(v_queue.queue_id, 8) > 0;
@@ -36,7 +36,7 @@ begin
     if coalesce(timeout, 0) = 0 or parley._p_has_unseen() or v_has_fired then
       return null;
     end if;
-    v_wait := parley._p_wait_for_message(v_queue.position_sequence, timeout, v_wait);
+    v_wait := parley._p_wait_for_turn(v_queue, timeout, v_wait);
     if v_wait.is_over then
       return null;
     end if;
@@ -63,7 +63,7 @@ set jit = off
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
-  v_endpoint parley._p_endpoint := parley._p_find_endpoint(conversation_handle, 'MOVE');
+  v_endpoint parley._p_endpoint := parley._p_find_shown(conversation_handle, 'MOVE');
   v_target parley._p_conversation_group;
   v_same_queue boolean;
   v_group_id bigint;

@@ -21,7 +21,8 @@ begin
   from (
     select f.group_id, f.position
     from (
-      select e.group_id, min(m.position) as position, (array_agg(m.taker order by m.position))[1] as taker
+      select e.group_id, min(m.position) as position, (array_agg(m.taker order by m.position))[1] as taker,
+        (array_agg(m.endpoint_id order by m.position))[1] as endpoint_id
       from (
         (
           select n.endpoint_id, n.position, n.xmax as taker
@@ -53,7 +54,7 @@ begin
       group by e.group_id
     ) as f
     join parley._p_conversation_group as g on g.group_id = f.group_id
-    where f.taker = '0' or parley._p_keeper(f.taker) is null
+    where f.taker = '0' or not parley._p_is_kept(f.taker, hint.lane, f.endpoint_id, f.position)
     order by f.position
     limit groups_max
     for update of g skip locked
@@ -169,14 +170,14 @@ begin
     found := parley._p_require_timeout(timeout);
     exit when parley._p_is_paused(v_queue, coalesce(timeout, 0));
     if coalesce(timeout, 0) <> 0 then
-      v_wait := parley._p_begin_scan(v_queue.position_sequence, timeout, v_wait);
+      v_wait := parley._p_begin_scan(null, timeout, v_wait);
     end if;
     v_has_fired := (coalesce(timeout, 0) = 0 or parley._p_has_due_alarm(v_queue.queue_id))
       and parley._p_fire_alarms(v_queue.queue_id, 8) > 0;
     v_group_ids := parley._p_lock_groups(v_queue, groups);
     exit when v_group_ids is not null
       or coalesce(timeout, 0) = 0 or parley._p_has_unseen() or v_has_fired;
-    v_wait := parley._p_wait_for_message(v_queue.position_sequence, timeout, v_wait);
+    v_wait := parley._p_wait_for_turn(v_queue, timeout, v_wait);
     exit when v_wait.is_over;
   end loop;
   return query select unnest(v_group_ids);

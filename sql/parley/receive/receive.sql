@@ -49,7 +49,7 @@ create function parley.receive(
   conversation_group_id uuid default 'ffffffff-ffff-ffff-ffff-ffffffffffff',
   timeout integer default null,
   groups integer default null,
-  caller parley.caller default parley.current_caller()
+  caller parley.caller default current_user
 ) returns setof parley.received_message
 language plpgsql security definer rows 100
 set search_path = pg_catalog, pg_temp
@@ -75,6 +75,7 @@ declare
   v_left integer := coalesce(top, 2147483647);
   v_size integer;
   v_count integer;
+  v_is_last boolean;
   -- Null was given too, and is refused.
   v_is_named constant boolean :=
     (conversation_handle, conversation_group_id) is distinct from (parley._p_any(), parley._p_any());
@@ -87,10 +88,8 @@ begin
   <<scanning>>
   loop
     -- A column of its own costs more than a whole row.
-    select q as queue, (select h from parley._p_newest_hint(parley._p_lane(q.queue_id, 5)) as h) as hint
-    into v_scan
-    from parley._p_queue as q
-    where q.lookup_name = queue;
+    select q as queue, (select h from parley._p_newest_hint(parley._p_lane(q.queue_id, 5)) as h) as hint into v_scan
+    from parley._p_queue as q where q.lookup_name = queue;
     if not found then
       queue := (parley._p_find_queue(v_caller, queue)).lookup_name;
       continue;
@@ -110,7 +109,7 @@ begin
       end if;
     end if;
     if timeout <> 0 then
-      v_wait := parley._p_begin_scan(v_queue.position_sequence, timeout, v_wait);
+      v_wait := parley._p_begin_scan(case when v_is_named then v_queue.position_sequence end, timeout, v_wait);
     end if;
     if coalesce(pg_sequence_last_value('parley._p_next_alarm'), 0) <= extract(epoch from clock_timestamp()) * 1000000
       and (coalesce(timeout, 0) = 0 or parley._p_has_due_alarm(v_queue.queue_id)) then
@@ -132,8 +131,8 @@ begin
           v_queue.queue_id, top, receive.conversation_handle, receive.conversation_group_id
         );
         exit scanning when found;
-        v_is_holding := true;
       end if;
+      v_is_holding := v_is_holding or v_named.is_ready or v_named.has_locked;
     elsif v_queue.priorities <> 32 or v_queue.is_retention_enabled or v_queue.has_deliveries or v_scan_past
       or groups is not null then
       if groups is not null and parley._p_require_groups(groups, v_is_named) and not v_queue.is_retention_enabled
@@ -142,14 +141,14 @@ begin
         exit scanning when found;
       end if;
       v_scan_past := false;
-      return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null);
+      return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null, true);
       exit scanning when found;
     else
       v_found := parley._p_lock_first_group(parley._p_lane(v_queue.queue_id, 5), v_low, 32);
       if v_found.position is null then
         -- All that the scan saw is locked. If nothing is there there is nothing to search.
         if not v_found.is_lane_over then
-          return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null);
+          return query select * from parley._p_receive_group(v_queue.queue_id, top, null, null, true);
           exit scanning when found;
         end if;
       else
@@ -160,11 +159,8 @@ begin
         end if;
         select e as endpoint, m.message, m.taker,
           coalesce((
-            select p.sequence
-            from parley._p_receive_progress as p
-            where p.endpoint_id = e.endpoint_id
-            order by p.sequence desc
-            limit 1
+            select p.sequence from parley._p_receive_progress as p where p.endpoint_id = e.endpoint_id
+            order by p.sequence desc limit 1
           ), 0) as sequence
         into v_scan
         from parley._p_endpoint as e
@@ -172,8 +168,7 @@ begin
           select n as message, n.xmax as taker
           from parley._p_message as n
           where n.endpoint_id = e.endpoint_id and n.position >= v_low and n.position < v_found.bound
-          order by n.position
-          limit 1
+          order by n.position limit 1
         ) as m
         where e.endpoint_id = v_found.endpoint_id and e.group_id = v_found.group_id and e.state <> 'DO';
         v_is_holding := true;
@@ -184,19 +179,19 @@ begin
         if not v_endpoint.is_plain or v_message.message_type_id in (1, 5)
           or v_is_blocked and v_endpoint.endpoint_id = any (v_hint.blocked_endpoints) then
           return query
-          select * from parley._p_receive_group(v_queue.queue_id, top, null, v_found.conversation_group_id);
+          select * from parley._p_receive_group(v_queue.queue_id, top, null, v_found.conversation_group_id, true);
           exit scanning when found;
           -- It is set aside, and more of it may stand in front of the others.
           v_scan_past := true;
           continue;
-        end if;
-        -- ALTER SERVICE may have given its messages to another queue between the scan and the lock.
-        continue when v_message.lane <> parley._p_lane(v_queue.queue_id, 5);
-        if v_scan.taker <> '0' and v_counted is distinct from v_message.position then
+        elsif v_message.lane <> parley._p_lane(v_queue.queue_id, 5)
+          or v_scan.taker <> '0' and v_counted is distinct from v_message.position then
+          -- ALTER SERVICE may have given its messages to another queue between the scan and the lock.
+          continue when v_message.lane <> parley._p_lane(v_queue.queue_id, 5);
           v_scan_past := parley._p_keeper(v_scan.taker) is not null;
           continue when v_scan_past;
           -- Counting may have waited, or have set the conversation aside, so scan again.
-          if parley._p_count_rollback(v_queue.queue_id, v_endpoint.endpoint_id, v_message.position) is null then
+          if parley._p_count_rollback(v_queue.queue_id, v_endpoint.endpoint_id, v_message.position, true) is null then
             return;
           end if;
           v_counted := v_message.position;
@@ -209,10 +204,17 @@ begin
             v_validation := 'N';
           else
             select t.name, t.validation into v_type_name, v_validation
-            from parley._p_message_type as t
-            where t.message_type_id = v_message.message_type_id;
+            from parley._p_message_type as t where t.message_type_id = v_message.message_type_id;
           end if;
           if v_size is null and v_left > 1 then
+            -- Most conversations are short: one message is taken as by TOP (1), for half of what taking many costs.
+            v_is_last := not exists (
+              select from parley._p_message as n
+              where n.endpoint_id = v_endpoint.endpoint_id and n.position > v_message.position
+                and n.message_type_id not in (1, 5)
+            );
+          end if;
+          if v_size is null and not v_is_last then
             -- An Error or timer message that has come since is for the next RECEIVE.
             return query
             delete from parley._p_message as m
@@ -253,11 +255,12 @@ begin
             from opened as p;
             get diagnostics v_count = row_count;
           else
-            v_count := 0;
             delete from parley._p_message as m
             where m.endpoint_id = v_endpoint.endpoint_id and m.position = v_message.position;
-            -- No reader takes from a group that we hold, but one with a snapshot from before a MOVE (keeps S3).
-            if found and v_size is null then
+            if not found then
+              -- No reader takes from a group that we hold, but one with a snapshot from before a MOVE (keeps S3).
+              v_count := 0;
+            elsif v_size is null then
               return next parley._p_received(
                 0::smallint, v_endpoint.priority, v_message.position, v_found.conversation_group_id,
                 v_endpoint.conversation_handle, v_sequence, v_endpoint.service_name, v_endpoint.service_id,
@@ -265,7 +268,7 @@ begin
                 v_type_name, v_validation, v_message.body, v_message.enqueued_at, null, v_message.trace_context
               );
               v_count := 1;
-            elsif found then
+            else
               v_count := least(v_size, v_left);
               return query
               select (parley._p_received(
@@ -283,13 +286,11 @@ begin
           end if;
           v_left := v_left - v_count;
           v_sequence := v_sequence + v_count;
-          exit when v_left = 0;
-          select n as message
-          into v_scan
+          exit when v_left = 0 or v_is_last;
+          select n as message into v_scan
           from parley._p_message as n
           where n.endpoint_id = v_endpoint.endpoint_id and n.position >= v_low and n.message_type_id not in (1, 5)
-          order by n.position
-          limit 1;
+          order by n.position limit 1;
           exit when not found;
           v_message := v_scan.message;
         end loop;
@@ -300,7 +301,7 @@ begin
       end if;
     end if;
     exit when coalesce(timeout, 0) = 0 or parley._p_has_unseen() or v_is_holding;
-    v_wait := parley._p_wait_for_message(v_queue.position_sequence, timeout, v_wait);
+    v_wait := parley._p_wait_in_receive(v_queue, v_is_named, timeout, v_wait);
     exit when v_wait.is_over;
   end loop;
   if v_wait.scanned_at is not null then
@@ -317,7 +318,7 @@ Arguments: queue, its name; top, at most so many messages (null: all of the grou
 conversation_group_id: receive only from that one, waiting for its lock (left out: from any; null is refused); timeout
 in milliseconds to wait for a message (null or 0: do not wait, -1: for ever); groups, from up to so many groups, 1 to
 10,000, all of which stay locked (null: from one). A message that has come back after a rollback is received alone, with
-its group.
+its group; in a queue with a retry policy, unless it is named, not for half a second, for a report (record_failure).
 It waits without a lock and without a transaction number, but with its snapshot: a wait of more than some seconds keeps
 dead rows of the whole server from being removed. Wait with parley.wait_for_message for longer. When it had to fire a
 timer, to set a conversation aside or to lock a group in vain, it returns nothing before its time: commit, and call it

@@ -4,8 +4,42 @@
 -- Order (spec 3.4, 4.3): conversation by conversation, by priority and then by their first message; inside one,
 -- DialogTimer first, then Error, then the rest in sequence.
 
+create function parley._p_sides_in_order(queue_id integer, group_id bigint, conversation_handle uuid)
+returns table (endpoint_id bigint, "position" bigint, taker xid, safe_position bigint, priority smallint)
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return query
+  select e.endpoint_id, m.position, m.taker, coalesce(h.safe_position, 0), e.priority
+  from parley._p_endpoint as e
+  left join lateral parley._p_newest_hint(parley._p_lane($1, e.priority)) as h on true
+  cross join lateral (
+    select n.position, n.lane, n.xmax as taker
+    from parley._p_message as n
+    where n.endpoint_id = e.endpoint_id and n.position >= parley._p_begin_of(h, e.endpoint_id)
+    order by n.position
+    limit 1
+  ) as m
+  where e.group_id = $2
+    and e.state <> 'DO'
+    -- MOVE may have put conversations of two services into the group, and ALTER SERVICE one of these into another
+    -- queue.
+    and m.lane = parley._p_lane($1, e.priority)
+    and ($3 is null or e.conversation_handle = $3)
+    and (e.is_plain or parley._p_is_receivable(e.endpoint_id, e.group_id))
+  order by e.priority desc, m.position;
+end
+$$;
+
+comment on function parley._p_sides_in_order(integer, bigint, uuid) is
+'Gives the sides of a group from which RECEIVE takes, in its order, each with its first message, the transaction that
+has taken that before, the position before which no sender can add one, and its priority.
+Arguments: queue_id; group_id; conversation_handle, only this one (null: all).';
+
 create function parley._p_receive_group(
-  queue_id integer, top integer, conversation_handle uuid, conversation_group_id uuid
+  queue_id integer, top integer, conversation_handle uuid, conversation_group_id uuid,
+  awaits_reports boolean default false
 ) returns setof parley.received_message
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -35,30 +69,17 @@ begin
     v_is_set_aside := false;
     v_count := 0;
     for v_endpoint in
-      select e.endpoint_id, e.is_plain, m.position, m.came_back, coalesce(h.safe_position, 0) as safe_position
-      from parley._p_endpoint as e
-      left join lateral parley._p_newest_hint(parley._p_lane(v_queue.queue_id, e.priority)) as h on true
-      cross join lateral (
-        select n.position, n.lane, n.xmax::text <> '0' as came_back
-        from parley._p_message as n
-        where n.endpoint_id = e.endpoint_id and n.position >= parley._p_begin_of(h, e.endpoint_id)
-        order by n.position
-        limit 1
-      ) as m
-      where e.group_id = v_group_id
-        and e.state <> 'DO'
-        -- MOVE may have put conversations of two services into the group, and ALTER SERVICE one of these into another
-        -- queue.
-        and m.lane = parley._p_lane(v_queue.queue_id, e.priority)
-        and (
-          _p_receive_group.conversation_handle is null
-          or e.conversation_handle = _p_receive_group.conversation_handle
-        )
-        and (e.is_plain or parley._p_is_receivable(e.endpoint_id, e.group_id))
-      order by e.priority desc, m.position
+      select s.endpoint_id, s.position, s.taker, s.safe_position, s.priority
+      from parley._p_sides_in_order(queue_id, v_group_id, conversation_handle) with ordinality as s
+      order by s.ordinality
     loop
       exit when v_left <= 0;
-      if v_endpoint.came_back then
+      if v_endpoint.taker <> '0' then
+        -- A reader that went back to a savepoint keeps it (receive/savepoints.sql), and a message behind it led here.
+        exit when parley._p_keeper(v_endpoint.taker) is not null
+          or awaits_reports and parley._p_await_report(
+            parley._p_lane(queue_id, v_endpoint.priority), v_endpoint.endpoint_id, v_endpoint.position, v_endpoint.taker
+          );
         v_is_set_aside := parley._p_count_rollback(queue_id, v_endpoint.endpoint_id, v_endpoint.position);
         if v_is_set_aside is null then
           return;
@@ -81,8 +102,10 @@ begin
 end
 $$;
 
-comment on function parley._p_receive_group(integer, integer, uuid, uuid) is
+comment on function parley._p_receive_group(integer, integer, uuid, uuid, boolean) is
 'Receives from the next group of a queue, from a named group, or from a named conversation.
+Arguments: queue_id; top; conversation_handle; conversation_group_id; awaits_reports, whether it passes by what came
+back when its report may still come: not where the caller of RECEIVE has named it.
 Errors: 8414, 8426, 8436, 9617.';
 
 create function parley._p_messages_in_order(endpoint parley._p_endpoint, from_position bigint, rows_max integer)

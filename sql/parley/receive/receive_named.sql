@@ -4,8 +4,9 @@
 -- there is something or not. It waits as well while the group is being delivered (conversation/delivery_claims.sql).
 -- With a time-out it waits for a message, and that may be for ever. END, ALTER SERVICE, DROP, MOVE, timers and other
 -- readers need the lock meanwhile. So it reads without a lock, takes the lock only when a message is there and the
--- lock is free, and asks at each poll whether its conversation or group is still there (spec 4.3). A message may go
--- between poll and lock. Then RECEIVE has the lock for nothing, and returns at once.
+-- lock is free, and asks at each poll whether its conversation or group is still there (spec 4.3). Between poll and
+-- lock a message may go, the group may be claimed, and MOVE may take the conversation out of it. Then RECEIVE has the
+-- lock for nothing, and returns at once: whoever delivers needs that lock to record.
 -- Locks: the group row. Cost of a poll: two statements, ten times a second at first and twice a second later.
 
 create function parley._p_find_named(
@@ -23,7 +24,8 @@ begin
   if conversation_handle is not null then
     select * into v_endpoint
     from parley._p_endpoint as e
-    where e.conversation_handle = _p_find_named.conversation_handle;
+    where e.conversation_handle = _p_find_named.conversation_handle
+      and (e.bound_version is null or not parley._p_is_hidden(e));
     service_id := v_endpoint.service_id;
     group_id := v_endpoint.group_id;
     select s.queue_id = _p_find_named.queue_id into v_is_here
@@ -86,7 +88,7 @@ its service has another queue since, 8470 its service was dropped since.';
 
 create function parley._p_poll_named(
   queue_id integer, conversation_handle uuid, conversation_group_id uuid, waited_service_id integer, timeout integer,
-  out service_id integer, out is_ready boolean
+  out service_id integer, out is_ready boolean, out has_locked boolean
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -100,7 +102,6 @@ declare
   v_for_message constant boolean := coalesce(timeout, 0) <> 0 and not parley._p_keeps_snapshot();
   v_named record;
   v_group_id bigint;
-  v_is_plain boolean;
   v_keeper integer;
 begin
   if conversation_handle is null then
@@ -112,8 +113,7 @@ begin
     v_named := parley._p_find_named(queue_id, v_handle, v_named_group, waited_service_id);
     service_id := v_named.service_id;
     v_group_id := v_named.group_id;
-    select count(*) > 0, bool_and(e.is_plain), max(parley._p_keeper(m.taker)) filter (where m.taker <> '0')
-    into is_ready, v_is_plain, v_keeper
+    select count(*) > 0, max(parley._p_keeper(m.taker)) filter (where m.taker <> '0') into is_ready, v_keeper
     from parley._p_endpoint as e
     left join lateral parley._p_newest_hint(parley._p_lane(_p_poll_named.queue_id, e.priority)) as h on true
     cross join lateral (
@@ -142,8 +142,12 @@ begin
     is_ready := true;
   elsif is_ready then
     perform from parley._p_conversation_group as g where g.group_id = v_group_id for update skip locked;
-    -- It may have been claimed between the scan and the lock.
-    is_ready := found and (v_is_plain or not parley._p_is_claimed(v_group_id));
+    has_locked := found;
+    is_ready := has_locked and not parley._p_is_claimed(v_group_id) and (
+      v_handle is null or exists (
+        select from parley._p_endpoint as e where e.conversation_handle = v_handle and e.group_id = v_group_id
+      )
+    );
   end if;
 end
 $$;
@@ -151,8 +155,9 @@ $$;
 comment on function parley._p_poll_named(integer, uuid, uuid, integer, integer) is
 'Reports whether it is worth receiving from a named conversation or group now.
 Arguments: queue_id; conversation_handle and conversation_group_id as receive got them; waited_service_id, the service
-found at the last poll, null at the first; timeout of receive, in milliseconds: with one, true is given only when there
-is a message and the lock was free and has been taken; without, RECEIVE waits for the lock.
+found at the last poll, null at the first; timeout of receive, in milliseconds: with one, is_ready is given only when
+there is a message and the lock was free and has been taken, and has_locked says whether it has; without, RECEIVE waits
+for the lock.
 Errors: 8414, 8418, 8420, 8426, 8436, 8468, 8470; 40P01 when it waits for somebody who waits for us.';
 
 create function parley._p_lock_named_group(

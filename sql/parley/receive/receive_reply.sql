@@ -15,7 +15,7 @@ set jit = off
 as $$
 declare
   v_caller oid := parley._p_caller(caller);
-  v_endpoint parley._p_endpoint := parley._p_find_endpoint(conversation_handle);
+  v_endpoint parley._p_endpoint := parley._p_find_shown(conversation_handle);
   v_queue parley._p_queue;
   v_message parley.received_message;
 begin

@@ -12,58 +12,14 @@
 -- subtransaction, it identifies the transaction, which keeps the group as long as it runs. When another one has written
 -- there since, then whoever runs, has marked that sequence, and began before the message was taken, is taken for the
 -- keeper. That may be too many: the message waits for the end of a transaction that does not keep it. It is never too
--- few, but for a reader that has marked the same sequence itself: that one takes the message for its own.
+-- few. A reader that has marked the same sequence itself asks currval, which is its own last mark and never goes back:
+-- the message is its own when that names the subtransaction.
 --
 -- The messages that were received are kept, and their group for RECEIVE and GET CONVERSATION GROUP: they pass it by.
 -- END, MOVE and timers of other sessions find the row of the group free, as does a RECEIVE that begins with a message
 -- of the group which the reader had not received. GET CONVERSATION GROUP before the savepoint locks all of it.
 -- Cost: a RECEIVE outside of subtransactions compares two numbers; inside, one setval. A check of a message that came
 -- back: one sequence, and pg_locks if that names a transaction or was written since.
-
-create sequence parley._p_savepoint_0 minvalue 0 start 0;
-create sequence parley._p_savepoint_1 minvalue 0 start 0;
-create sequence parley._p_savepoint_2 minvalue 0 start 0;
-create sequence parley._p_savepoint_3 minvalue 0 start 0;
-create sequence parley._p_savepoint_4 minvalue 0 start 0;
-create sequence parley._p_savepoint_5 minvalue 0 start 0;
-create sequence parley._p_savepoint_6 minvalue 0 start 0;
-create sequence parley._p_savepoint_7 minvalue 0 start 0;
-create sequence parley._p_savepoint_8 minvalue 0 start 0;
-create sequence parley._p_savepoint_9 minvalue 0 start 0;
-create sequence parley._p_savepoint_10 minvalue 0 start 0;
-create sequence parley._p_savepoint_11 minvalue 0 start 0;
-create sequence parley._p_savepoint_12 minvalue 0 start 0;
-create sequence parley._p_savepoint_13 minvalue 0 start 0;
-create sequence parley._p_savepoint_14 minvalue 0 start 0;
-create sequence parley._p_savepoint_15 minvalue 0 start 0;
-create sequence parley._p_savepoint_16 minvalue 0 start 0;
-create sequence parley._p_savepoint_17 minvalue 0 start 0;
-create sequence parley._p_savepoint_18 minvalue 0 start 0;
-create sequence parley._p_savepoint_19 minvalue 0 start 0;
-create sequence parley._p_savepoint_20 minvalue 0 start 0;
-create sequence parley._p_savepoint_21 minvalue 0 start 0;
-create sequence parley._p_savepoint_22 minvalue 0 start 0;
-create sequence parley._p_savepoint_23 minvalue 0 start 0;
-create sequence parley._p_savepoint_24 minvalue 0 start 0;
-create sequence parley._p_savepoint_25 minvalue 0 start 0;
-create sequence parley._p_savepoint_26 minvalue 0 start 0;
-create sequence parley._p_savepoint_27 minvalue 0 start 0;
-create sequence parley._p_savepoint_28 minvalue 0 start 0;
-create sequence parley._p_savepoint_29 minvalue 0 start 0;
-create sequence parley._p_savepoint_30 minvalue 0 start 0;
-create sequence parley._p_savepoint_31 minvalue 0 start 0;
-
-create function parley._p_savepoint_sequence(transaction_id xid) returns regclass
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  return ('parley._p_savepoint_' || (transaction_id::text::bigint & 31))::regclass;
-end
-$$;
-
-comment on function parley._p_savepoint_sequence(xid) is
-'Gives the sequence that a subtransaction marks when it receives.';
 
 create function parley._p_keep(transaction_id xid) returns void
 language plpgsql
@@ -111,7 +67,7 @@ begin
   end if;
   return (
     select min(coalesce(l.pid, 0)) filter (
-      where exists (
+      where l.pid is distinct from pg_backend_pid() and exists (
         select
         from pg_locks as t
         where t.virtualtransaction = l.virtualtransaction
@@ -125,8 +81,11 @@ begin
       and l.relation = v_sequence
       and l.database = (select d.oid from pg_database as d where d.datname = current_database())
       and l.mode = 'RowExclusiveLock'
-    -- Ours too, perhaps.
-    having not coalesce(bool_or(l.pid = pg_backend_pid()), false)
+    -- Our own mark, that another one has written over: nobody else keeps the message.
+    having case
+      when bool_or(l.pid = pg_backend_pid()) then currval(v_sequence) >> 31 <> transaction_id::text::bigint
+      else true
+    end
   );
 end
 $$;
@@ -152,3 +111,17 @@ $$;
 comment on function parley._p_raise_deadlock(integer) is
 'Ends a wait for a keeper that waits for us: the server, which sees only one of the two waits, would not.
 Errors: 40P01.';
+
+create function parley._p_is_kept(taker xid, lane integer, endpoint_id bigint, "position" bigint) returns boolean
+language plpgsql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return parley._p_keeper(taker) is not null or parley._p_await_report(lane, endpoint_id, position, taker);
+end
+$$;
+
+comment on function parley._p_is_kept(xid, integer, bigint, bigint) is
+'Reports whether RECEIVE passes by a message that came back, as if its group were locked: a reader that went back to a
+savepoint keeps it (receive/savepoints.sql), or a report is awaited.
+Arguments: taker, its xmax; lane, endpoint_id and position of the message.';

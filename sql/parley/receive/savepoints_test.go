@@ -22,6 +22,65 @@ func takenAndBack(b *sqltest.Broker, want string) sqltest.Session {
 	return tx
 }
 
+// A message of a kept conversation that its reader has not received leads others to the group: they take nothing of it, also where the
+// group has several conversations.
+func TestRollbackToASavepointKeepsAGroupOfSeveral(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewWorld(t)
+	kept, other := b.Dialog(), b.Dialog()
+	for _, handle := range []string{kept, other} {
+		b.Send(handle, sqltest.Request, "before")
+		b.Receive("Answering")
+	}
+	b.Exec("select parley.move_conversation($1, $2)", b.FarHandle(other), b.GroupOf(b.FarHandle(kept)))
+	b.Send(kept, sqltest.Request, "poison")
+	b.Send(kept, sqltest.Request, "behind it")
+	tx := takenAndBack(b, "poison")
+	for _, top := range []int{1, 2, 100} {
+		if got := sqltest.BodiesOf(b.Messages("select * from parley.receive('Answering', top => $1)", top)); len(got) != 0 {
+			t.Errorf("another reader received %q", got)
+		}
+	}
+	// Others are free all the while.
+	b.Send(b.Dialog(), sqltest.Request, "free")
+	if got := b.Bodies("Answering"); !slices.Equal(got, []string{"free"}) {
+		t.Errorf("another reader received %q", got)
+	}
+	if got := sqltest.BodiesOf(tx.Messages("select * from parley.receive('Answering')")); !slices.Equal(got, []string{"poison", "behind it"}) {
+		t.Errorf("the reader received %q", got)
+	}
+	tx.Commit()
+}
+
+// Of a group of several conversations the first message is kept, and another of a lower priority leads readers to the group. They take a
+// group that is free.
+func TestReceivePassesByAGroupWhoseFirstMessageIsKept(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewWorld(t)
+	b.Exec("select parley.create_broker_priority('urgent', '//test/Work', 'ANY', 'ANY', 8)")
+	kept := b.Dialog()
+	b.Send(kept, sqltest.Request, "poison")
+	b.Exec("select parley.drop_broker_priority('urgent')")
+	low, free := b.Dialog(), b.Dialog()
+	b.Send(low, sqltest.Request, "low")
+	b.Send(free, sqltest.Request, "free")
+	b.Exec("select parley.move_conversation($1, $2)", b.FarHandle(low), b.GroupOf(b.FarHandle(kept)))
+	tx := takenAndBack(b, "poison")
+	other := b.Begin()
+	sqltest.Equal(other, b.GroupOf(b.FarHandle(free)), "select parley.get_conversation_group('Answering')::text")
+	other.Rollback()
+	if got := b.Bodies("Answering"); !slices.Equal(got, []string{"free"}) {
+		t.Errorf("another reader received %q", got)
+	}
+	if got := b.Bodies("Answering"); len(got) != 0 {
+		t.Errorf("another reader received %q", got)
+	}
+	if got := tx.Bodies("Answering"); !slices.Equal(got, []string{"poison", "low"}) {
+		t.Errorf("the reader received %q", got)
+	}
+	tx.Commit()
+}
+
 // The pattern of the paper: save, receive, fail, go back, and end the conversation with an error. No other session may come between (spec
 // 5.6).
 func TestRollbackToASavepointKeepsTheGroup(t *testing.T) {
@@ -111,6 +170,14 @@ func TestReadersOfTheSameSequenceKeepTheirOwnGroups(t *testing.T) {
 	if got := b.Bodies("Answering"); len(got) != 0 {
 		t.Errorf("while two have marked the sequence another reader received %q", got)
 	}
+	if got := sqltest.BodiesOf(later.Messages("select * from parley.receive('Answering')")); len(got) != 0 {
+		t.Errorf("the reader that marked the sequence later received %q", got)
+	}
+	keeper.Exec("savepoint again")
+	if got := sqltest.BodiesOf(keeper.Messages("select * from parley.receive('Answering')")); !slices.Equal(got, []string{"1"}) {
+		t.Errorf("the reader whose mark was written over received %q", got)
+	}
+	keeper.Exec("rollback to savepoint again")
 	keeper.Commit()
 	if got := b.Bodies("Answering"); !slices.Equal(got, []string{"1"}) {
 		t.Errorf("received %q, kept by nobody any more", got)

@@ -1,5 +1,8 @@
--- Waiting inside RECEIVE and GET CONVERSATION GROUP.
+-- Waiting alone: inside RECEIVE from a named conversation or group, and in wait_for_message.
 --
+-- The others wait by turns (receive/turns.sql). One who waits for what he has named finds nothing in what others come
+-- for. One who waits outside of RECEIVE gives the turn back before he has taken anything, and the next in line would
+-- find the same message.
 -- A function cannot be notified, so it sleeps for a few milliseconds at a time and reads the queue's sequence in
 -- between: no statement, no snapshot, no lock. It sleeps for a sixteenth of the time that nothing has come, half a
 -- millisecond to ten, and 25 after some seconds. A queue that is busy wakes its reader at once. A reader that waits for
@@ -42,14 +45,16 @@ begin
   found := parley._p_require_timeout(timeout);
   wait.has_written := coalesce(wait.has_written, pg_current_xact_id_if_assigned() is not null);
   wait.scanned_at := clock_timestamp();
-  wait.last_position := parley._p_last_position(position_sequence);
+  if position_sequence is not null then
+    wait.last_position := parley._p_last_position(position_sequence);
+  end if;
   return wait;
 end
 $$;
 
 comment on function parley._p_begin_scan(regclass, integer, parley._p_wait) is
 'Records, before a scan, what it will have seen: a sender that draws its position after this makes us scan again.
-Arguments: position_sequence of the queue; timeout; wait, as it was.
+Arguments: position_sequence of the queue, null for who waits by turns and does not read it; timeout; wait, as it was.
 Errors: 8402 timeout negative and not -1.';
 
 create function parley._p_lost(wait parley._p_wait) returns integer
@@ -145,7 +150,7 @@ begin
     if timeout >= 0 then
       v_sleep := least(v_sleep, timeout / 1000.0 - date_part('epoch', v_now - wait.started_at));
     end if;
-    perform pg_sleep(v_sleep);
+    found := pg_sleep(v_sleep) is null;
     v_now := clock_timestamp();
   end loop;
 end

@@ -128,16 +128,16 @@ begin
     endpoint_id, far_endpoint_id, group_id, conversation_handle, state, is_initiator, is_plain, priority, service_id,
     owner, service_name, far_service, usual_message_type_id, usual_message_type_name, sender_role, destination_lane,
     destination_position, destination_wakeup, service_contract_id, service_contract_name, conversation_id,
-    far_broker_instance, is_encrypted, lifetime
+    far_broker_instance, is_encrypted, lifetime, begun_at
   ) overriding system value
   values (v_id, v_far_id, v_group_id, v_handle, 'CO', true, true, v_dialog.priority, v_dialog.service_id,
     v_dialog.owner, from_service, to_service, v_dialog.message_type_id, message_type, v_role, v_dialog.destination_lane,
     v_dialog.destination_position, v_dialog.destination_wakeup, v_dialog.service_contract_id, contract,
-    v_conversation_id, v_dialog.broker_instance, encryption, v_now + make_interval(secs => lifetime)),
+    v_conversation_id, v_dialog.broker_instance, encryption, v_now + make_interval(secs => lifetime), v_now),
   (v_far_id, v_id, v_far_group_id, gen_random_uuid(), 'CO', false, true, v_dialog.far_priority, v_dialog.far_service_id,
     v_dialog.far_owner, to_service, from_service, v_dialog.far_type_id, v_dialog.far_type_name, null, null, null, null,
     v_dialog.service_contract_id, contract, v_conversation_id, v_dialog.broker_instance, encryption,
-    v_now + make_interval(secs => lifetime));
+    v_now + make_interval(secs => lifetime), v_now);
   insert into parley._p_message (position, endpoint_id, enqueued_at, lane, message_type_id, body)
   values (nextval(v_dialog.destination_position) * 1024, v_far_id, clock_timestamp(), v_dialog.destination_lane,
     v_dialog.message_type_id, nullif(body, ''));
@@ -167,7 +167,7 @@ create function parley.begin_and_send(
   deliver_at timestamptz default null,
   deduplication_key text default null,
   allow_unknown_target boolean default null,
-  caller parley.caller default parley.current_caller()
+  caller parley.caller default current_user
 ) returns uuid
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -204,7 +204,7 @@ create function parley.begin_and_send(
   deliver_at timestamptz default null,
   deduplication_key text default null,
   allow_unknown_target boolean default null,
-  caller parley.caller default parley.current_caller()
+  caller parley.caller default current_user
 ) returns uuid
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -276,7 +276,7 @@ create function parley.send_and_end(
   deliver_at timestamptz default null,
   deduplication_key text default null,
   allow_unknown_target boolean default null,
-  caller parley.caller default parley.current_caller()
+  caller parley.caller default current_user
 ) returns uuid
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
@@ -316,7 +316,7 @@ create function parley.send_and_end(
   deliver_at timestamptz default null,
   deduplication_key text default null,
   allow_unknown_target boolean default null,
-  caller parley.caller default parley.current_caller()
+  caller parley.caller default current_user
 ) returns uuid
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp

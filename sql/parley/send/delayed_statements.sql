@@ -11,7 +11,7 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
-  v_endpoint parley._p_endpoint := parley._p_find_endpoint(handle);
+  v_endpoint parley._p_endpoint := parley._p_find_shown(handle);
   v_queue parley._p_queue;
   v_message parley._p_delayed_send;
 begin
@@ -107,41 +107,27 @@ Arguments: conversation_handle; delayed_id, as send gave it; deliver_at, the new
 Errors: 229 not allowed, 8402 deliver_at infinite, 8410 after the lifetime, 8418 and 8426 handle missing or not found.
 Source: spec 4.2.';
 
-create function parley._p_delayed_sends(caller parley.caller default parley.current_caller())
-returns table (
-  queue_name text,
-  service_name text,
-  far_service text,
-  conversation_handle uuid,
-  delayed_id bigint,
-  due_at timestamptz,
-  message_type_name text,
-  body bytea
-)
-language plpgsql stable security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_caller oid := parley._p_caller(caller);
-begin
-  return query
-  select q.lookup_name, e.service_name, e.far_service, e.conversation_handle, d.delayed_id, d.due_at, t.name, d.body
-  from parley._p_delayed_send as d
-  join parley._p_endpoint as e on e.endpoint_id = d.endpoint_id and e.state in ('CO', 'DO')
-  join parley._p_service as s on s.service_id = e.service_id
-  join parley._p_queue as q on q.queue_id = s.queue_id
-  join parley._p_message_type as t on t.message_type_id = d.message_type_id
-  where parley._p_has_permission(v_caller, 'RECEIVE', 'queue', q.queue_id, q.owner);
-end
-$$;
+-- For the order of the view.
+create index on parley._p_delayed_send (due_at);
 
-comment on function parley._p_delayed_sends(parley.caller) is 'Gives what parley.delayed_sends shows.';
-
-create view parley.delayed_sends as
-select d.queue_name, d.service_name, d.far_service, d.conversation_handle, d.delayed_id, d.due_at, d.message_type_name,
+create view parley.delayed_sends with (security_barrier) as
+select
+  q.lookup_name as queue_name,
+  e.service_name,
+  e.far_service,
+  e.conversation_handle,
+  d.delayed_id,
+  d.due_at,
+  t.name as message_type_name,
   d.body
-from parley._p_delayed_sends() as d;
+from parley._p_delayed_send as d
+join parley._p_endpoint as e on e.endpoint_id = d.endpoint_id and e.state in ('CO', 'DO')
+join parley._p_service as s on s.service_id = e.service_id
+join parley._p_queue as q on q.queue_id = s.queue_id
+join parley._p_message_type as t on t.message_type_id = d.message_type_id
+where q.queue_id = any ((select parley._p_ids_of_queues_to_receive_from())::integer[])
+order by d.due_at;
 
 comment on view parley.delayed_sends is
 'Messages that were sent on conversations for later (deliver_at of parley.send) and are not due yet, and EndDialog where
-it waits behind such a message; of services whose queue the role may receive from.';
+it waits behind such a message, by their time; of services whose queue the role may receive from.';

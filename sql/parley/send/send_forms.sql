@@ -89,7 +89,11 @@ begin
   for v_position, v_handle in
     select h.position, h.handle
     from unnest(conversation_handles) with ordinality as h (handle, position)
-    where not exists (select from parley._p_endpoint as e where e.conversation_handle = h.handle)
+    where not exists (
+      select
+      from parley._p_endpoint as e
+      where e.conversation_handle = h.handle and (e.bound_version is null or not parley._p_is_hidden(e))
+    )
     order by h.position
   loop
     -- A conversation that is remembered as closed gets its own number behind this.
@@ -165,6 +169,7 @@ declare
 begin
   found := parley._p_require_one_dimension(bodies);
   if pg_sequence_last_value('parley._p_trace_until') > 0 then
+    perform parley._p_settle_handle(conversation_handle);
     perform parley._p_record_sent(conversation_handle, message_type, coalesce(cardinality(bodies), 0));
   end if;
   if current_setting('parley.begun', true) <> ''

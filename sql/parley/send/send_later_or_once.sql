@@ -27,7 +27,7 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
-  v_endpoint parley._p_endpoint := parley._p_find_endpoint(handle, 'SEND');
+  v_endpoint parley._p_endpoint := parley._p_find_shown(handle, 'SEND');
   v_queue parley._p_queue;
   v_seconds integer;
   v_first parley._p_deduplication_key;

@@ -32,7 +32,7 @@ func TestNamedArgumentsOfSendAndPutCombine(t *testing.T) {
 			+ (select count(*) from parley._p_delayed_message where trace_context = $1)::int`, traceContext)
 }
 
-// A time of delivery alone gives the number by which what waits is withdrawn; a trace context alone gives none.
+// A time of delivery alone gives the number by which what waits is withdrawn; a trace context alone gives none of what is sent.
 func TestSendAndPutGiveTheNumberOfWhatIsNotDue(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)
@@ -44,8 +44,8 @@ func TestSendAndPutGiveTheNumberOfWhatIsNotDue(t *testing.T) {
 	sqltest.Equal(b.Session, true, `
 		select parley.withdraw_message('jobs', s.delayed_id) from parley.put('jobs', 'later', deliver_at => now() + interval '1 hour') as s`)
 	sqltest.Equal(b.Session, true, "select parley.send($1::uuid, '//test/Request', 'x', trace_context => null) is null", handle)
-	sqltest.Equal(b.Session, true, "select parley.put('jobs', 'x', key => 'k') is null")
-	sqltest.Equal(b.Session, "(f,,,,)", "select parley.put('jobs', 'x', deliver_at => now() - interval '1 hour')::text")
+	sqltest.Equal(b.Session, "(f,,1024,,)", "select parley.put('jobs', 'x', key => 'k')::text")
+	sqltest.Equal(b.Session, "(f,,2048,,)", "select parley.put('jobs', 'x', deliver_at => now() - interval '1 hour')::text")
 }
 
 // A key that is null is none; one that is empty is a mistake.

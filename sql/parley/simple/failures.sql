@@ -2,7 +2,7 @@
 --
 -- A row is there for few messages, for a day at most unless the message is set aside or waits for a delivery. It is
 -- written outside of the transaction that failed, and TAKE reads none of it. Only deliveries to programs outside of the
--- database (activation/message_deliveries.sql) and views for people read it.
+-- database (activation/refused_messages.sql) and views for people read it.
 -- Rows of messages that are gone are removed a little later, by the next failure in their queue.
 
 create table parley._p_message_failure (
@@ -25,6 +25,7 @@ comment on table parley._p_message_failure is
 retry_at.';
 
 create index on parley._p_message_failure (queue_id, key_id);
+create index on parley._p_message_failure (queue_id, failed_at);
 
 create function parley._p_key_of_message(queue_id integer, "position" bigint) returns bigint
 language sql stable
@@ -44,30 +45,49 @@ comment on function parley._p_key_of_message(integer, bigint) is
 'Gives the endpoint_id of a message of a simple queue, also of one that is set aside; null when it is not there.';
 
 create function parley._p_remove_old_failures(queue_id integer) returns void
-language sql
+language plpgsql
 set search_path = pg_catalog, pg_temp
+set jit = off
 as $$
+begin
+  -- Each failure of a queue comes here: so the oldest alone are asked, without a function, and a row that stays is not
+  -- locked.
+  with over as materialized (
+    select o.position, o.failed_at
+    from (
+      select n.position, n.key_id, n.failures, n.failed_at
+      from parley._p_message_failure as n
+      where n.queue_id = $1
+      order by n.failed_at
+      limit 100
+    ) as o
+    -- The order keeps to the index: statistics of one large backlog make a plain EXISTS read the whole table.
+    where (
+        select m.position
+        from parley._p_message as m
+        where m.endpoint_id = o.key_id and m.position = o.position
+        order by m.position
+        limit 1
+      ) is null
+      or o.failures = 0
+        and o.failed_at < clock_timestamp() - interval '1 day'
+        and not exists (
+          select from parley._p_set_aside_message as s where s.queue_id = $1 and s.position = o.position
+        )
+        and not exists (
+          select from parley._p_message_wait as w where w.queue_id = $1 and w.position = o.position
+        )
+  )
   delete from parley._p_message_failure as f
   where f.queue_id = $1
     and f.position in (
-      select o.position
-      from parley._p_message_failure as o
-      where o.queue_id = $1
-      order by o.failed_at
-      limit 100
-      for update skip locked
-    )
-    and (
-      parley._p_key_of_message(f.queue_id, f.position) is null
-      or f.failures = 0
-      and f.failed_at < clock_timestamp() - interval '1 day'
-      and not exists (
-        select from parley._p_set_aside_message as s where s.queue_id = f.queue_id and s.position = f.position
-      )
-      and not exists (
-        select from parley._p_message_wait as w where w.queue_id = f.queue_id and w.position = f.position
-      )
-    )
+      select l.position
+      from over as v
+      -- One that failed again in the meantime stays.
+      join parley._p_message_failure as l on l.queue_id = $1 and l.position = v.position and l.failed_at = v.failed_at
+      for update of l skip locked
+    );
+end
 $$;
 
 comment on function parley._p_remove_old_failures(integer) is

@@ -17,6 +17,7 @@ create table parley._p_finished_message (
 comment on table parley._p_finished_message is 'Messages of simple queues that were worked on, kept until expires_at.';
 
 create index on parley._p_finished_message (expires_at);
+create index on parley._p_finished_message (finished_at);
 
 create function parley.keep_finished(
   queue text, keep interval, caller parley.caller default parley.current_caller()
@@ -101,26 +102,20 @@ $$;
 comment on function parley._p_forget_finished(integer[]) is
 'Removes what was kept of work that is done and whose time is over, up to 10,000 rows.';
 
-create function parley._p_finished_messages(caller parley.caller default parley.current_caller())
-returns table (
-  queue_name text, message_id bigint, started_at timestamptz, finished_at timestamptz, duration interval, result jsonb
-)
-language sql stable security definer
-set search_path = pg_catalog, pg_temp
-as $$
-  select q.lookup_name, f.position, f.started_at, f.finished_at, f.finished_at - f.started_at, f.result
-  from parley._p_finished_message as f
-  join parley._p_queue as q using (queue_id)
-  where f.expires_at > clock_timestamp()
-    and parley._p_has_permission(parley._p_caller(caller), 'RECEIVE', 'queue', q.queue_id, q.owner)
-$$;
-
-comment on function parley._p_finished_messages(parley.caller) is 'Gives what parley.finished_messages shows.';
-
-create view parley.finished_messages as
-select f.queue_name, f.message_id, f.started_at, f.finished_at, f.duration, f.result
-from parley._p_finished_messages() as f;
+create view parley.finished_messages with (security_barrier) as
+select
+  q.lookup_name as queue_name,
+  f.position as message_id,
+  f.started_at,
+  f.finished_at,
+  f.finished_at - f.started_at as duration,
+  f.result
+from parley._p_finished_message as f
+join parley._p_queue as q using (queue_id)
+where f.expires_at > clock_timestamp()
+  and f.queue_id = any ((select parley._p_ids_of_queues_to_receive_from())::integer[])
+order by f.finished_at desc;
 
 comment on view parley.finished_messages is
 'Work on messages of simple queues that is done, as its workers said it (parley.done, parley.complete): when it began
-and ended, and its result. For as long as the queue keeps it, of queues that the role may take from.';
+and ended, and its result, the last first. For as long as the queue keeps it, of queues that the role may take from.';

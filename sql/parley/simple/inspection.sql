@@ -3,85 +3,102 @@
 --
 -- A role that may RECEIVE from a queue sees all of it, and may put back, give up or withdraw a message: it could as
 -- well have taken it.
+--
+-- The order of a view is that in which people look at it: no order from outside reaches an index through the barrier of
+-- its rights, but one that is that of the view needs no sort, and a list that is cut short reads no more than it shows.
 
-create function parley._p_set_aside_messages(caller parley.caller default parley.current_caller())
-returns table (
-  queue_name text,
-  message_id bigint,
-  key text,
-  priority smallint,
-  body bytea,
-  enqueued_at timestamptz,
-  rollbacks integer,
-  set_aside_at timestamptz,
-  sqlstate text,
-  error text,
-  error_time timestamptz,
-  answer text
-)
-language sql stable security definer
-set search_path = pg_catalog, pg_temp
-as $$
-  select q.lookup_name, s.position, m.message_key, s.priority, m.body, m.enqueued_at, s.rollbacks, s.set_aside_at,
-    f.sqlstate, f.error, f.failed_at, f.answer
-  from parley._p_set_aside_message as s
-  join parley._p_queue as q using (queue_id)
-  left join parley._p_message_failure as f on f.queue_id = s.queue_id and f.position = s.position
-  join parley._p_message as m on m.lane = parley._p_set_aside_lane(s.queue_id) and m.position = s.position
-  where parley._p_has_permission(parley._p_caller(caller), 'RECEIVE', 'queue', q.queue_id, q.owner)
-$$;
-
-comment on function parley._p_set_aside_messages(parley.caller) is 'Gives what parley.set_aside_messages shows.';
-
-create view parley.set_aside_messages as
-select s.queue_name, s.message_id, s.key, s.priority, s.body, s.enqueued_at, s.rollbacks, s.set_aside_at, s.sqlstate,
-  s.error, s.error_time, s.answer
-from parley._p_set_aside_messages() as s;
+create view parley.set_aside_messages with (security_barrier) as
+select
+  q.lookup_name as queue_name,
+  s.position as message_id,
+  m.message_key as key,
+  s.priority,
+  m.body,
+  m.enqueued_at,
+  s.rollbacks,
+  s.set_aside_at,
+  f.sqlstate,
+  f.error,
+  f.failed_at as error_time,
+  f.answer
+from parley._p_set_aside_message as s
+join parley._p_queue as q using (queue_id)
+left join parley._p_message_failure as f on f.queue_id = s.queue_id and f.position = s.position
+-- In the lane of what is set aside, see base/lanes.sql; one by one, in the order of the view.
+cross join lateral (
+  select o.message_key, o.body, o.enqueued_at
+  from parley._p_message as o
+  where o.lane = s.queue_id * 16 + 11 and o.position = s.position
+  limit 1
+) as m
+where s.queue_id = any ((select parley._p_ids_of_queues_to_receive_from())::integer[])
+order by s.set_aside_at desc;
 
 comment on view parley.set_aside_messages is
 'Messages of simple queues that came back too often, or were refused too often by a web address, with the last error
-that was reported. Of queues that the role may take from.';
+that was reported, the newest first. Of queues that the role may take from.';
 
-create function parley._p_failing_messages(caller parley.caller default parley.current_caller())
-returns table (
-  queue_name text,
-  message_id bigint,
-  key text,
-  priority smallint,
-  enqueued_at timestamptz,
-  sqlstate text,
-  error text,
-  error_time timestamptz,
-  answer text,
-  failures integer,
-  attempts integer,
-  retry_at timestamptz,
-  losses integer
-)
-language sql stable security definer
-set search_path = pg_catalog, pg_temp
-as $$
-  select q.lookup_name, m.position, m.message_key, parley._p_priority_of(m), m.enqueued_at, f.sqlstate, f.error,
-    f.failed_at, f.answer, nullif(f.failures, 0), coalesce(w.attempts, case when f.failures > 0 then f.attempts end),
-    coalesce(w.retry_at, f.retry_at), w.losses
-  from (
-    select o.queue_id, o.position from parley._p_message_failure as o
-    union
-    select o.queue_id, o.position from parley._p_message_wait as o
-  ) as n
-  join parley._p_queue as q using (queue_id)
-  join parley._p_message as m on m.position = n.position and m.lane in (select * from parley._p_lanes(n.queue_id))
-  left join parley._p_message_failure as f on f.queue_id = n.queue_id and f.position = n.position
-  left join parley._p_message_wait as w on w.queue_id = n.queue_id and w.position = n.position
-  where parley._p_has_permission(parley._p_caller(caller), 'RECEIVE', 'queue', q.queue_id, q.owner)
-$$;
-
-comment on function parley._p_failing_messages(parley.caller) is 'Gives what parley.failing_messages shows.';
-
-create view parley.failing_messages as
-select f.queue_name, f.message_id, f.key, f.priority, f.enqueued_at, f.sqlstate, f.error, f.error_time, f.answer,
-  f.failures, f.attempts, f.retry_at, f.losses
-from parley._p_failing_messages() as f;
+create view parley.failing_messages with (security_barrier) as
+-- Those that wait come first: of the failures many may be of messages that are set aside.
+select
+  q.lookup_name as queue_name,
+  w.position as message_id,
+  m.message_key as key,
+  case m.lane % 16 when 12 then w.priority else 11 - m.lane % 16 end::smallint as priority,
+  m.enqueued_at,
+  f.sqlstate,
+  f.error,
+  f.failed_at as error_time,
+  f.answer,
+  nullif(f.failures, 0) as failures,
+  w.attempts,
+  w.retry_at,
+  w.losses
+from parley._p_message_wait as w
+join parley._p_queue as q using (queue_id)
+-- The lanes of what is not set aside, see base/lanes.sql.
+cross join lateral (
+  select o.lane, o.message_key, o.enqueued_at
+  from parley._p_message as o
+  where o.lane = any (array[
+      w.queue_id * 16 + 1, w.queue_id * 16 + 2, w.queue_id * 16 + 3, w.queue_id * 16 + 4,
+      w.queue_id * 16 + 5, w.queue_id * 16 + 6, w.queue_id * 16 + 7, w.queue_id * 16 + 8,
+      w.queue_id * 16 + 9, w.queue_id * 16 + 10, w.queue_id * 16 + 12
+    ])
+    and o.position = w.position
+  limit 1
+) as m
+left join lateral (
+  select o.sqlstate, o.error, o.failed_at, o.answer, o.failures
+  from parley._p_message_failure as o
+  where o.queue_id = w.queue_id and o.position = w.position
+  limit 1
+) as f on true
+where w.queue_id = any ((select parley._p_ids_of_queues_to_receive_from())::integer[])
+union all
+select q.lookup_name, f.position, m.message_key,
+  case m.lane % 16 when 12 then 5 else 11 - m.lane % 16 end::smallint, m.enqueued_at, f.sqlstate, f.error, f.failed_at,
+  f.answer, nullif(f.failures, 0), case when f.failures > 0 then f.attempts end, f.retry_at, null
+from parley._p_message_failure as f
+join parley._p_queue as q using (queue_id)
+cross join lateral (
+  select o.lane, o.message_key, o.enqueued_at
+  from parley._p_message as o
+  where o.lane = any (array[
+      f.queue_id * 16 + 1, f.queue_id * 16 + 2, f.queue_id * 16 + 3, f.queue_id * 16 + 4,
+      f.queue_id * 16 + 5, f.queue_id * 16 + 6, f.queue_id * 16 + 7, f.queue_id * 16 + 8,
+      f.queue_id * 16 + 9, f.queue_id * 16 + 10, f.queue_id * 16 + 12
+    ])
+    and o.position = f.position
+  limit 1
+) as m
+where f.queue_id = any ((select parley._p_ids_of_queues_to_receive_from())::integer[])
+  and not exists (
+    select from parley._p_message_wait as w where w.queue_id = f.queue_id and w.position = f.position
+  )
+  and not exists (
+    select from parley._p_set_aside_message as s where s.queue_id = f.queue_id and s.position = f.position
+  );
 
 comment on view parley.failing_messages is
 'Messages of simple queues that wait in their queue after a failure and are not set aside yet: a reader has reported
@@ -90,28 +107,41 @@ accepted them. attempts is how many failures were reported, losses how often the
 reader is killed, and retry_at when they are taken again at the earliest. failures is how often they were delivered to a
 web address and not accepted; then attempts is how many of these count. Of queues that the role may take from.';
 
-create function parley._p_delayed_messages(caller parley.caller default parley.current_caller())
-returns table (queue_name text, delayed_id bigint, due_at timestamptz, key text, priority smallint, body bytea)
-language sql stable security definer
-set search_path = pg_catalog, pg_temp
-as $$
-  select q.lookup_name, d.delayed_id, d.due_at, d.message_key, d.priority, d.body
-  from parley._p_delayed_message as d
-  join parley._p_queue as q using (queue_id)
-  where parley._p_has_permission(parley._p_caller(caller), 'RECEIVE', 'queue', q.queue_id, q.owner)
-$$;
-
-comment on function parley._p_delayed_messages(parley.caller) is 'Gives what parley.delayed_messages shows.';
-
-create view parley.delayed_messages as
-select d.queue_name, d.delayed_id, d.due_at, d.key, d.priority, d.body
-from parley._p_delayed_messages() as d;
+create view parley.delayed_messages with (security_barrier) as
+select q.lookup_name as queue_name, d.delayed_id, d.due_at, d.message_key as key, d.priority, d.body
+from parley._p_delayed_message as d
+join parley._p_queue as q using (queue_id)
+where d.queue_id = any ((select parley._p_ids_of_queues_to_receive_from())::integer[])
+order by d.due_at;
 
 comment on view parley.delayed_messages is
-'Messages of simple queues that are not due yet, of queues that the role may take from.';
+'Messages of simple queues that are not due yet, by their time, of queues that the role may take from.';
+
+create function parley._p_place_in_queue(
+  queue parley._p_queue, after_priority integer, after bigint, name text, out lane integer, out "position" bigint
+)
+language plpgsql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if num_nulls(after_priority, after) = 1 then
+    found := parley._p_raise(8402, 'place in a queue', name);
+  end if;
+  found := parley._p_require_range('after_priority', coalesce(after_priority, 10), 1, 10);
+  lane := parley._p_lane(queue.queue_id, coalesce(after_priority, 10));
+  position := coalesce(after, -1);
+end
+$$;
+
+comment on function parley._p_place_in_queue(parley._p_queue, integer, bigint, text) is
+'Gives the lane and the position behind which a page of a queue begins: those of its beginning without a page before.
+Arguments: queue; after_priority and after, of the last message of the page before, null for none; name, how the caller
+calls the latter.
+Errors: 8402 one of them alone, after_priority out of range.';
 
 create function parley.peek_messages(
-  queue text, top integer default 10, caller parley.caller default parley.current_caller()
+  queue text, top integer default 10, after_priority integer default null, after_message_id bigint default null,
+  caller parley.caller default parley.current_caller()
 ) returns setof parley.taken_message
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
@@ -120,22 +150,26 @@ set jit = off
 as $$
 declare
   v_queue parley._p_queue := parley._p_find_simple_queue(parley._p_caller(caller), queue, 'RECEIVE');
+  v_after record := parley._p_place_in_queue(v_queue, after_priority, after_message_id, 'after_message_id');
 begin
   found := parley._p_require_top(top);
   return query
   select m.position, m.message_key, (11 - m.lane % 16)::smallint, m.body, m.enqueued_at, m.trace_context, 1
   from parley._p_message as m
-  where m.lane between parley._p_lane(v_queue.queue_id, 10) and parley._p_lane(v_queue.queue_id, 1)
+  where (m.lane, m.position) > (v_after.lane, v_after.position)
+    and m.lane <= parley._p_lane(v_queue.queue_id, 1)
   order by m.lane, m.position
   limit top;
 end
 $$;
 
-comment on function parley.peek_messages(text, integer, parley.caller) is
-'Gives the first messages of a simple queue, by priority and arrival, without taking them; those that others have taken
-and not committed too.
-Arguments: queue; top, at most so many messages (null: all).
-Errors: 127 top negative, 208 no such queue, 229 not allowed, 8402 no simple queue, 9609 malformed name.';
+comment on function parley.peek_messages(text, integer, integer, bigint, parley.caller) is
+'Gives the first messages of a simple queue, by priority and arrival, or a page behind one, without taking them; those
+that others have taken and not committed too. A page costs the same wherever it begins.
+Arguments: queue; top, at most so many messages (null: all); after_priority and after_message_id, of the last message of
+the page before, which need not be there any more (null: the first page).
+Errors: 127 top negative, 208 no such queue, 229 not allowed, 8402 no simple queue, one of the two alone, after_priority
+out of range, 9609 malformed name.';
 
 create function parley._p_take_set_aside(caller oid, queue text, message_id bigint) returns parley._p_message
 language plpgsql

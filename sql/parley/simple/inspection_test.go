@@ -41,3 +41,39 @@ func TestMessagesOfASimpleQueueAreSeenWithoutBeingTaken(t *testing.T) {
 	b.As(taker).Refuses(229, "select parley.peek('jobs')")
 	b.As(taker).Refuses(229, "select * from parley_queue.jobs")
 }
+
+func TestPagesOfASimpleQueueGoOnBehindAMessage(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewJobs(t)
+	b.Put("a", "b", "c")
+	b.Exec("select parley.put('jobs', 'first', priority => 10), parley.put('jobs', 'last', priority => 1), parley.put('jobs', 'second', priority => 10)")
+	const page = `
+		select coalesce(string_agg(parley.body_text(body), ' '), '-')
+		from parley.peek_messages('jobs', 2, after_priority => $1, after_message_id => $2)`
+	place := func(body string) (priority int16, id int64) {
+		return sqltest.Value[int16](b.Session, "select priority from parley.peek_messages('jobs') where parley.body_text(body) = $1", body),
+			sqltest.Value[int64](b.Session, "select message_id from parley.peek_messages('jobs') where parley.body_text(body) = $1", body)
+	}
+	after := func(body, want string) {
+		t.Helper()
+		priority, id := place(body)
+		sqltest.Equal(b.Session, want, page, priority, id)
+	}
+	sqltest.Equal(b.Session, "first second", page, nil, nil)
+	after("second", "a b")
+	after("first", "second a")
+	after("c", "last")
+	after("last", "-")
+	priority, id := place("b")
+	sqltest.Equal(b.Session, true, "select parley.cancel('jobs', $1)", id)
+	sqltest.Equal(b.Session, "c last", page, priority, id)
+}
+
+func TestAPageOfASimpleQueueCostsTheSameHoweverMuchStandsInFrontOfIt(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewJobs(t)
+	b.Exec("select parley.put_batch('jobs', array_agg(n::text)) from generate_series(1, 20000) as n")
+	b.Exec("analyze parley._p_message")
+	b.RequireFewReads(60, `
+		select count(*) from parley.peek_messages('jobs', 100, after_priority => 5, after_message_id => 1024 * 19000)`)
+}

@@ -1,13 +1,14 @@
--- Limits of simple queues: how many transactions may hold messages at once, of a queue or of several together, how many
--- messages may be taken in a time, and how messages that wait for long come before those of higher priority.
+-- Limits of simple queues: how many may hold messages at once, of a queue or of several together, how many messages may
+-- be taken in a time, and how messages that wait for long come before those of higher priority. They are those of TAKE
+-- and of claims, which long work and web addresses make (activation/message_deliveries.sql).
 --
--- Concurrency: TAKE locks one of so many rows to the end of its transaction, whatever ends that. A session that finds
--- none free takes nothing, as from an empty queue. Queues of one owner that name the same limit share its rows.
+-- Concurrency: who holds messages has one of so many rows (simple/limit_slots.sql). A session that finds none free
+-- takes nothing, as from an empty queue. Queues of one owner that name the same limit share its rows.
 -- Rate: a sequence says when the next message may be taken, outside any transaction, so that what was taken and rolled
 -- back counts. It is read and set with the row of the limit locked, in a block that gives the lock back.
 --
 -- Invariants, and what keeps each:
---   no more transactions than allowed hold messages   the locks of the rows
+--   no more than allowed hold messages   simple/limit_slots.sql
 --   a session that waits holds nobody up   it locks a row when there is something to take, and ends when it got nothing
 -- Locks: a row of _p_limit_slot, skip locked, before message rows; that of _p_queue_limit inside one call.
 -- Cost: TAKE of a queue without limits compares a column that it has read anyway.
@@ -25,37 +26,6 @@ create table parley._p_queue_limit (
 comment on table parley._p_queue_limit is
 'Limits of simple queues: concurrency transactions at once, counted by the rows of _p_limit_slot that have the name
 slots; rate messages in per_ms; a message that has waited for ageing_ms counts as one priority higher.';
-
-create table parley._p_limit_slot (slots text, slot integer, primary key (slots, slot));
-
-comment on table parley._p_limit_slot is
-'Rows whose locks count the transactions that hold messages of limited queues.';
-
-create function parley._p_take_slot(slots text, concurrency integer) returns boolean
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  -- A transaction that takes again has one already.
-  perform
-  from parley._p_limit_slot as s
-  where s.slots = _p_take_slot.slots
-    and s.xmax::text::bigint = (pg_current_xact_id_if_assigned()::text::bigint & 4294967295);
-  if found then
-    return true;
-  end if;
-  perform
-  from parley._p_limit_slot as s
-  where s.slots = _p_take_slot.slots and s.slot <= concurrency
-  order by s.slot
-  limit 1
-  for update skip locked;
-  return found;
-end
-$$;
-
-comment on function parley._p_take_slot(text, integer) is
-'Locks one of the rows that count who holds messages, to the end of the transaction; false when all are in use.';
 
 create function parley._p_admit_by_rate(queue_limit parley._p_queue_limit, messages integer) returns integer
 language plpgsql
@@ -97,6 +67,22 @@ comment on function parley._p_admit_by_rate(parley._p_queue_limit, integer) is
 'Gives how many of so many messages may be taken now by the rate of a queue, and counts them; a negative number gives
 back what was counted and not taken.';
 
+create function parley._p_seconds_to_rate(queue_limit parley._p_queue_limit) returns double precision
+language sql volatile
+set search_path = pg_catalog, pg_temp
+as $$
+  select greatest(
+    0,
+    coalesce(pg_sequence_last_value(queue_limit.rate_sequence), 0) / 1000000.0 - queue_limit.per_ms / 1000.0
+      + greatest(1, queue_limit.per_ms * 1000 / queue_limit.rate) / 1000000.0
+      - extract(epoch from clock_timestamp())
+  )::float8
+  where queue_limit.rate is not null
+$$;
+
+comment on function parley._p_seconds_to_rate(parley._p_queue_limit) is
+'Gives in how many seconds the next message may be taken by the rate of a queue; null when it has none.';
+
 create function parley._p_take_within_limits(queue parley._p_queue, count integer, timeout integer)
 returns setof parley.taken_message
 language plpgsql
@@ -120,7 +106,7 @@ begin
     -- Messages that are due are moved; the rest waits for the next call.
     perform parley._p_deliver_due(queue.queue_id, 1000) where parley._p_has_due_message(queue.queue_id);
     return;
-  elsif v_limit.concurrency is not null and not parley._p_take_slot(v_limit.slots, v_limit.concurrency) then
+  elsif v_limit.concurrency is not null and parley._p_take_slot(v_limit.slots, v_limit.concurrency, false) is null then
     return;
   elsif v_limit.rate is not null then
     v_admitted := parley._p_admit_by_rate(v_limit, count);
@@ -180,6 +166,7 @@ begin
     join parley._p_message as m on m.lane = l.lane and m.position >= coalesce(h.low_position, 0)
     where queue.priorities & (1 << p.n) > 0
       and (m.xmax = '0' or not parley._p_is_running(m.xmax))
+      and not (queue.has_deliveries and parley._p_is_message_claimed(queue.queue_id, m.position))
   ) or queue.has_waits and parley._p_has_due_wait(queue.queue_id);
 end
 $$;
@@ -212,6 +199,11 @@ begin
   found := parley._p_require_range(
     'ageing, in milliseconds,', least(coalesce(parley._p_milliseconds(ageing), 1000), 2147483647)::integer, 1, 604800000
   );
+  if shared is not null and concurrency is null then
+    found := parley._p_raise(8402, 'shared without concurrency', shared);
+  elsif rate is null and per is distinct from interval '1 second' then
+    found := parley._p_raise(8402, 'per without rate', coalesce(per::text, 'null'));
+  end if;
   perform from parley._p_queue as q where q.queue_id = v_queue.queue_id for no key update;
   if rate is not null and to_regclass(format('parley.%I', v_name)) is null then
     execute format('create sequence parley.%I minvalue 0 start 1', v_name);
@@ -228,8 +220,14 @@ begin
   insert into parley._p_limit_slot (slots, slot)
   select v_slots, n from generate_series(1, concurrency) as n
   on conflict do nothing;
+  -- Those that a transaction holds go the next time: nobody waits for it.
   delete from parley._p_limit_slot as s
-  where not exists (select from parley._p_queue_limit as l where l.slots = s.slots);
+  where (s.slots, s.slot) in (
+    select o.slots, o.slot
+    from parley._p_limit_slot as o
+    where not exists (select from parley._p_queue_limit as l where l.slots = o.slots)
+    for update skip locked
+  );
   update parley._p_queue as q
   set is_limited = num_nonnulls(concurrency, rate, ageing) > 0
   where q.queue_id = v_queue.queue_id;
@@ -239,12 +237,39 @@ $$;
 comment on function parley.set_queue_limits(
   text, integer, text, integer, interval, interval, parley.caller
 ) is
-'Sets the limits of TAKE in a simple queue, in place of those that it has; without any it has none. A session that a
+'Sets the limits of a simple queue, in place of those that it has; without any it has none. A session that a
 limit holds back takes nothing, or waits with its timeout. Messages of one key are taken one transaction at a time in
-any queue. parley.claim and web addresses are not limited by it.
-Arguments: queue; concurrency, how many transactions may hold messages at once, 1 to 1,000; shared, a name: queues of
-one owner that give the same one share that number (null: it is of this queue alone); rate, how many messages may be
-taken per interval, 1 to 1,000,000, and per, 1 millisecond to a day: so many at once, and then evenly; ageing, a message
-that has waited for so long counts as one priority higher, 1 millisecond to 7 days.
-Errors: 208 no such queue, 229 not allowed, 8402 no simple queue or out of range, 9609 malformed name.
+any queue. The limits hold for parley.claim and for web addresses, too: a claim counts as a transaction as long as it
+is held. Those that were made before are not counted.
+Arguments: queue; concurrency, how many transactions and claims may hold messages at once, 1 to 1,000; shared, a name:
+queues of one owner that give the same one share that number (null: it is of this queue alone); rate, how many
+messages may be taken per interval, 1 to 1,000,000, and per, 1 millisecond to a day: so many at once, and then evenly;
+ageing, a message that has waited for so long counts as one priority higher, 1 millisecond to 7 days.
+Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, out of range, or shared or per without what they
+are of, 9609 malformed name.
 Source: spec P32.';
+
+create function parley._p_queue_limits(caller parley.caller default parley.current_caller())
+returns table (
+  queue_name text, concurrency integer, shared text, in_use integer, rate integer, per interval, ageing interval
+)
+language sql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select q.lookup_name, l.concurrency, substring(l.slots from '^[0-9]+: (.*)$'),
+    parley._p_slots_in_use(l.slots, 0),
+    l.rate, case when l.rate is not null then l.per_ms * interval '1 ms' end, l.ageing_ms * interval '1 ms'
+  from parley._p_queue_limit as l
+  join parley._p_queue as q using (queue_id)
+  where parley._p_has_permission(parley._p_caller(caller), 'RECEIVE', 'queue', q.queue_id, q.owner)
+$$;
+
+comment on function parley._p_queue_limits(parley.caller) is 'Gives what parley.queue_limits shows.';
+
+create view parley.queue_limits as
+select l.queue_name, l.concurrency, l.shared, l.in_use, l.rate, l.per, l.ageing
+from parley._p_queue_limits() as l;
+
+comment on view parley.queue_limits is
+'The limits of simple queues (parley.set_queue_limits), of queues that the role may take from, and in_use, how many
+transactions and claims count towards concurrency just now, of all queues that share it.';

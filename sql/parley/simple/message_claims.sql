@@ -45,7 +45,7 @@ $$;
 comment on function parley._p_is_message_claimed(integer, bigint) is
 'Reports whether a message of a simple queue is being delivered, so that nobody else may take it.';
 
-create function parley._p_take_unclaimed(lane integer, from_position bigint, count integer)
+create function parley._p_take_unclaimed(lane integer, from_position bigint, before bigint, count integer)
 returns setof parley.taken_message
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -59,6 +59,7 @@ begin
     from parley._p_message as n
     where n.lane = _p_take_unclaimed.lane
       and n.position >= from_position
+      and n.position < before
       and n.xmax = '0'
       and not exists (
         select
@@ -78,6 +79,6 @@ begin
 end
 $$;
 
-comment on function parley._p_take_unclaimed(integer, bigint, integer) is
+comment on function parley._p_take_unclaimed(integer, bigint, bigint, integer) is
 'Takes messages as _p_claim does, beside deliveries: those that are being delivered it passes by.
-Arguments: lane; from_position, where to begin; count, how many at most.';
+Arguments: those of _p_claim.';

@@ -5,8 +5,8 @@
 -- others, so none behind it is the first. Both need no row but that of the message.
 --
 -- endpoint_id of a row, which for other messages names the side that is to receive it, is below every number that an
--- endpoint can have: one for all without a key, a hash of queue and key for the others. Two keys of one hash are one
--- to the order, and nothing else.
+-- endpoint can have: one for all of a queue without a key, one with a hash of the key for the others (simple/keys.sql).
+-- Two keys of one hash are one to the order, and nothing else.
 --
 -- A message that is not due yet stands in _p_delayed_message, and the session that finds that it is due puts it at the
 -- end of its queue: readers those of their queue, the daemon all (activation/fire_timers.sql).
@@ -54,23 +54,10 @@ create table parley._p_set_aside_message (
   primary key (queue_id, position)
 );
 
+create index on parley._p_set_aside_message (set_aside_at);
+
 comment on table parley._p_set_aside_message is
 'Messages of simple queues that came back too often. They stand in the set-aside lane of their queue.';
-
-create function parley._p_key_id(queue_id integer, key text) returns bigint
-language plpgsql immutable
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  return case
-    when key is null then -9223372036854775807
-    else -4611686018427387904 - (hashtextextended(key, queue_id) & 4611686018427387902)
-  end;
-end
-$$;
-
-comment on function parley._p_key_id(integer, text) is
-'Gives the endpoint_id of messages of a simple queue: one for all without a key, and one for each key.';
 
 create function parley._p_find_simple_queue(caller oid, queue text, permission text) returns parley._p_queue
 language plpgsql stable
@@ -120,6 +107,24 @@ $$;
 comment on function parley._p_renew_next_due(timestamptz) is
 'Records when to scan for what is due next, and gives true; gives false, and lets all go on scanning, when something is
 due now, in any queue: readers of one must not put off those of another.';
+
+create function parley._p_end_turns(has_waited boolean, taken integer) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if taken > 0
+    and coalesce(pg_sequence_last_value('parley._p_next_due'), 0) <= extract(epoch from clock_timestamp()) * 1e6 then
+    found := parley._p_renew_next_due(clock_timestamp());
+  end if;
+  return has_waited and parley._p_reach_client();
+end
+$$;
+
+comment on function parley._p_end_turns(boolean, integer) is
+'The rest of the work of a TAKE that was ready to wait: to record when to scan for what is due next, if it has taken
+something, and to make sure of its client, if it has waited.
+Arguments: has_waited; taken, how many messages.';
 
 create function parley._p_has_due_message(queue_id integer) returns boolean
 language plpgsql

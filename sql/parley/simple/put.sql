@@ -1,28 +1,10 @@
 -- PUT: how a message gets into a simple queue.
 --
--- As SEND does it (send/send.sql): the caller inserts into a table whose trigger runs with the rights of the schema's
--- owner, and whose column caller, into which nobody may write, has current_user as its default. One statement reads the
--- queue, checks the rights and appends; where it does not apply, _p_put finds out why, or does the rest.
+-- As SEND does it (send/send.sql): one statement reads the queue and checks the rights of the argument caller, whose
+-- type demands current_user where the call stands (base/roles.sql), another appends. Where the first finds nothing,
+-- _p_put finds out why, or does the rest. An insert into a table whose trigger puts cost a twentieth more.
 -- A put that begins after another's commit comes later, as the position is drawn from the queue's sequence.
 -- Locks: none but that on the sequence, which shows readers who is under way.
-
-create table parley._p_outgoing_put (
-  queue text,
-  body bytea,
-  bodies bytea[],
-  message_key text,
-  priority integer,
-  deliver_at timestamptz,
-  trace_context text,
-  caller name not null default current_user,
-  constraint _p_outgoing_put_is_empty check (false)
-);
-
-comment on table parley._p_outgoing_put is
-'Takes what is put into simple queues, as _p_outgoing takes what is sent. It never holds a row.';
-
-alter table parley._p_outgoing_put replica identity full;
-comment on column parley._p_outgoing_put.caller is 'The role that puts. No role may insert into this column.';
 
 create function parley._p_require_room_for_delayed(queue parley._p_queue) returns boolean
 language plpgsql
@@ -66,7 +48,7 @@ Errors: 10928.';
 
 create function parley._p_put(
   caller oid, queue text, bodies bytea[], key text, priority integer, deliver_at timestamptz, trace_context text
-) returns boolean
+) returns bigint
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -92,7 +74,7 @@ begin
     order by b.number;
     found := parley._p_require_room_for_delayed(v_queue);
     perform parley._p_expect_due('parley._p_next_due', deliver_at);
-    return true;
+    return null;
   end if;
   insert into parley._p_message (
     position, endpoint_id, enqueued_at, lane, message_type_id, body, message_key, trace_context
@@ -102,52 +84,70 @@ begin
   from unnest(bodies) with ordinality as b (body, number)
   order by b.number;
   perform parley._p_admit(parley._p_lane(v_queue.queue_id, priority), v_queue.wakeup_sequence, 0);
-  return true;
+  return case when cardinality(bodies) > 0 then currval(v_queue.position_sequence) * 1024 end;
 end
 $$;
 
 comment on function parley._p_put(oid, text, bytea[], text, integer, timestamptz, text) is
-'Puts messages into a simple queue in their order, or has them wait until they are due.
+'Puts messages into a simple queue in their order, or has them wait until they are due. Gives the message_id of the last
+one, null when there is none, or it waits.
 Errors: 208 not found, 229 not allowed, 8402 no simple queue, priority, key, deliver_at, dimensions, 9609 malformed
 name, 9617 disabled, 10928 full.';
 
-create function parley._p_put_outgoing() returns trigger
+create function parley._p_put_one(
+  caller parley.caller, queue text, body bytea, key text, priority integer, trace_context text
+) returns parley.sent_message
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set jit = off
+as $$
+begin
+  return row(
+    false, null,
+    parley._p_put(
+      parley._p_caller(caller), queue, array[body], key, priority, null,
+      case when trace_context is not null then parley._p_trace_context(trace_context) end
+    ),
+    null, null
+  )::parley.sent_message;
+end
+$$;
+
+comment on function parley._p_put_one(parley.caller, text, bytea, text, integer, text) is
+'Puts a message the long way, and gives what came of it.
+Errors: those of parley.put.';
+
+create function parley.put(
+  queue text, body bytea, key text default null, priority integer default 5, deliver_at timestamptz default null,
+  trace_context text default null, deduplication_key text default null,
+  caller parley.caller default current_user
+) returns parley.sent_message
 language plpgsql security definer
 set enable_seqscan = off
 as $$
+declare
+  v_queue_id pg_catalog.int4;
+  v_position pg_catalog.int8;
+  v_wakeup pg_catalog.regclass;
 begin
-  insert into parley._p_message (
-    position, endpoint_id, enqueued_at, lane, message_type_id, body, trace_context, message_key
-  )
-  select
-    pg_catalog.nextval(q.position_sequence) operator(pg_catalog.*) 1024::pg_catalog.int8,
-    case
-      when new.message_key is null then '-9223372036854775807'::pg_catalog.int8
-      else parley._p_key_id(q.queue_id, new.message_key)
-    end,
-    case
-      when pg_catalog.pg_sequence_last_value(q.wakeup_sequence) operator(pg_catalog.>) 0::pg_catalog.int8
-        then parley._p_admit(parley._p_lane(q.queue_id, new.priority), q.wakeup_sequence)
-      else pg_catalog.clock_timestamp()
-    end,
-    parley._p_lane(q.queue_id, new.priority),
-    14,
-    case when pg_catalog.octet_length(new.body) operator(pg_catalog.>) 0 then new.body end,
-    case when new.trace_context is not null then parley._p_trace_context(new.trace_context) end,
-    new.message_key
+  if deliver_at is not null or deduplication_key is not null then
+    return parley._p_put_later_or_once($1, $2, $3, $4, $5, $6, $7, caller);
+  end if;
+  -- The position is drawn here, where it costs no expression of its own to give it back.
+  select q.queue_id, pg_catalog.nextval(q.position_sequence) operator(pg_catalog.*) 1024::pg_catalog.int8,
+    q.wakeup_sequence
+  into v_queue_id, v_position, v_wakeup
   from parley._p_queue as q
-  where q.lookup_name operator(pg_catalog.=) new.queue
+  where q.lookup_name operator(pg_catalog.=) $1
     and q.is_simple
     and q.is_enqueue_enabled
-    and new.priority operator(pg_catalog.>=) 1
-    and new.priority operator(pg_catalog.<=) 10
+    and $4 operator(pg_catalog.>=) 1
+    and $4 operator(pg_catalog.<=) 10
     -- The first of a priority updates the queue.
-    and q.priorities operator(pg_catalog.&) (1 operator(pg_catalog.<<) new.priority) operator(pg_catalog.<>) 0
-    and new.bodies is null
-    and new.deliver_at is null
-    and coalesce(pg_catalog.length(new.message_key), 0) operator(pg_catalog.<=) 256
+    and q.priorities operator(pg_catalog.&) (1 operator(pg_catalog.<<) $4) operator(pg_catalog.<>) 0
+    and coalesce(pg_catalog.length($3), 0) operator(pg_catalog.<=) 256
     and (
-      pg_catalog.pg_has_role(new.caller, q.owner, 'usage')
+      pg_catalog.pg_has_role(caller, q.owner, 'usage')
       or exists (
         select
         from parley._p_permission as p
@@ -155,50 +155,40 @@ begin
           and p.object_id operator(pg_catalog.=) q.queue_id
           and p.permission operator(pg_catalog.=) 'SEND'
           and p.grantee operator(pg_catalog.<>) 0::pg_catalog.oid
-          and pg_catalog.pg_has_role(new.caller, p.grantee, 'usage')
+          and pg_catalog.pg_has_role(caller, p.grantee, 'usage')
       )
     );
   if not found then
-    found := parley._p_put(
-      parley._p_role_of(new.caller), new.queue, coalesce(new.bodies, array[new.body]), new.message_key, new.priority,
-      new.deliver_at, parley._p_trace_context(new.trace_context)
-    );
+    return parley._p_put_one(caller, $1, $2, $3, $4, $6);
   end if;
-  return null;
+  insert into parley._p_message (
+    position, endpoint_id, enqueued_at, lane, message_type_id, body, trace_context, message_key
+  )
+  values (
+    v_position,
+    -- That of no key is written out as _p_key_id gives it, since most puts have none.
+    case
+      when $3 is null
+        then '-4611686018427387904'::pg_catalog.int8
+          operator(pg_catalog.-) (v_queue_id::pg_catalog.int8 operator(pg_catalog.<<) 31)
+      else parley._p_key_id(v_queue_id, $3)
+    end,
+    case
+      when pg_catalog.pg_sequence_last_value(v_wakeup) operator(pg_catalog.>) 0::pg_catalog.int8
+        then parley._p_admit(parley._p_lane(v_queue_id, $4), v_wakeup)
+      else pg_catalog.clock_timestamp()
+    end,
+    parley._p_lane(v_queue_id, $4),
+    14,
+    case when pg_catalog.octet_length($2) operator(pg_catalog.>) 0 then $2 end,
+    case when $6 is not null then parley._p_trace_context($6) end,
+    $3
+  );
+  return row(false, null, v_position, null, null)::parley.sent_message;
 end
 $$;
 
-comment on function parley._p_put_outgoing() is
-'Puts what was inserted into _p_outgoing_put, with the rights of its column caller.
-Errors: those of parley.put.';
-
-create trigger _p_put before insert on parley._p_outgoing_put
-for each row when (new.caller operator(pg_catalog.=) current_user) execute function parley._p_put_outgoing();
-
--- A replication worker and a restore turn ordinary triggers off.
-do $$
-begin
-  alter table parley._p_outgoing_put enable always trigger _p_put;
-end
-$$;
-
-create function parley.put(
-  queue text, body bytea, key text default null, priority integer default 5, deliver_at timestamptz default null,
-  trace_context text default null, deduplication_key text default null
-) returns parley.sent_message
-language plpgsql
-as $$
-begin
-  if deliver_at is null and deduplication_key is null then
-    insert into parley._p_outgoing_put (queue, body, message_key, priority, trace_context)
-    values ($1, $2, $3, $4, $6);
-    return null;
-  end if;
-  return parley._p_put_later_or_once($1, $2, $3, $4, $5, $6, $7);
-end
-$$;
-
-comment on function parley.put(text, bytea, text, integer, timestamptz, text, text) is
+comment on function parley.put(text, bytea, text, integer, timestamptz, text, text, parley.caller) is
 'Puts a message into a simple queue, in this transaction.
 Arguments: queue; body, null or empty for none; key, messages of one key are taken in their order, one reader at a time
 (null: no order with others), of at most 256 characters; priority, 10 first, 1 last; deliver_at, not before that time
@@ -208,8 +198,8 @@ deduplication_key, 1 to 256 characters (null: none). When this role put a messag
 nothing is put, whatever the body, and what came of the first is returned. It counts for deduplication_seconds of the
 queue, and for the role that puts alone. A session that uses one waits for another session of the role that is using it
 until the transaction of that one ends.
-Returns null; with deliver_at or deduplication_key what came of the message, in which delayed_id is known while it is
-not due, message_id and sent_at with a deduplication key alone.
+Returns what came of the message: message_id, which parley.cancel takes, or delayed_id while it is not due, which
+parley.withdraw_message takes; sent_at is known with a deduplication key alone.
 Errors: 208 not found, 229 not allowed, 8402 no simple queue, priority out of range, key too long, deliver_at infinite,
 deduplication_key empty or too long, 9609 malformed name, 9617 the queue is disabled, 10928 the queue is full.
 Source: spec P32.';
@@ -220,7 +210,7 @@ create function parley.put(
 ) returns parley.sent_message
 language sql
 as $$
-  select parley.put($1, pg_catalog.convert_to($2, 'UTF8'), $3, $4, $5, $6, $7)
+  select parley.put($1, pg_catalog.convert_to($2, 'UTF8'), $3, $4, $5, $6, $7, caller => current_user)
 $$;
 
 comment on function parley.put(text, text, text, integer, timestamptz, text, text) is
@@ -235,7 +225,7 @@ create function parley.put(
 ) returns parley.sent_message
 language sql
 as $$
-  select parley.put($1, pg_catalog.convert_to($2::pg_catalog.text, 'UTF8'), $3, $4, $5, $6, $7)
+  select parley.put($1, pg_catalog.convert_to($2::pg_catalog.text, 'UTF8'), $3, $4, $5, $6, $7, caller => current_user)
 $$;
 
 comment on function parley.put(text, jsonb, text, integer, timestamptz, text, text) is
@@ -246,18 +236,23 @@ Source: spec P32.';
 
 create function parley.put_batch_binary(
   queue text, bodies bytea[], key text default null, priority integer default 5, deliver_at timestamptz default null,
-  trace_context text default null
+  trace_context text default null,
+  caller parley.caller default current_user
 ) returns void
-language plpgsql
+language plpgsql security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 begin
-  insert into parley._p_outgoing_put (queue, bodies, message_key, priority, deliver_at, trace_context)
-  values ($1, coalesce($2, '{}'), $3, $4, $5, $6);
+  perform parley._p_put(
+    parley._p_caller(caller), queue, coalesce(bodies, '{}'), key, priority, deliver_at,
+    parley._p_trace_context(trace_context)
+  );
 end
 $$;
 
-comment on function parley.put_batch_binary(text, bytea[], text, integer, timestamptz, text) is
+comment on function parley.put_batch_binary(text, bytea[], text, integer, timestamptz, text, parley.caller) is
 'Puts a message for each body into a simple queue, in the order of the array.
 Arguments: queue; bodies; key, priority, deliver_at and trace_context of all of them, as in put.
 Errors: those of put, and 8402 an array of several dimensions.
@@ -269,7 +264,7 @@ create function parley.put_batch(
 ) returns void
 language sql
 as $$
-  select parley.put_batch_binary($1, parley._p_utf8_bodies($2), $3, $4, $5, $6)
+  select parley.put_batch_binary($1, parley._p_utf8_bodies($2), $3, $4, $5, $6, caller => current_user)
 $$;
 
 comment on function parley.put_batch(text, text[], text, integer, timestamptz, text) is

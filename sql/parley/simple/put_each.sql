@@ -43,7 +43,7 @@ declare
   v_context text := parley._p_trace_context(trace_context);
   v_used parley._p_deduplication_key[];
   v_first parley._p_deduplication_key;
-  v_delayed bigint;
+  v_sent parley.sent_message;
 begin
   found := parley._p_require_one_dimension(keys) and parley._p_require_one_dimension(deduplication_keys);
   if cardinality(keys) <> cardinality(bodies) or cardinality(deduplication_keys) <> cardinality(bodies) then
@@ -58,18 +58,15 @@ begin
       return next row(true, null, v_first.message_id, v_first.delayed_id, v_first.used_at)::parley.sent_message;
       continue;
     end if;
-    v_delayed := parley._p_put_later(
+    v_sent := parley._p_put_later(
       v_caller, queue, v_bodies[v_number], keys[v_number], priority, deliver_at, v_context
     );
     if v_first.key is null then
-      return next row(
-        false, null, case when v_delayed is null then currval(v_queue.position_sequence) * 1024 end, v_delayed, null
-      )::parley.sent_message;
+      return next v_sent;
       continue;
     end if;
     return next parley._p_record_key(
-      v_first, null, delayed_id => v_delayed,
-      message_id => case when v_delayed is null then currval(v_queue.position_sequence) * 1024 end
+      v_first, null, message_id => v_sent.message_id, delayed_id => v_sent.delayed_id
     );
     -- The same key again, in this batch.
     v_used := array(

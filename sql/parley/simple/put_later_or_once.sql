@@ -5,22 +5,23 @@
 
 create function parley._p_put_later(
   caller oid, queue text, body bytea, key text, priority integer, deliver_at timestamptz, trace_context text
-) returns bigint
+) returns parley.sent_message
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_before bigint := nextval('parley._p_delayed_message_delayed_id_seq');
-  v_after bigint;
+  v_message_id bigint := parley._p_put(caller, queue, array[body], key, priority, deliver_at, trace_context);
 begin
-  found := parley._p_put(caller, queue, array[body], key, priority, deliver_at, trace_context);
-  v_after := currval('parley._p_delayed_message_delayed_id_seq');
-  return case when v_after > v_before then v_after end;
+  return row(
+    false, null, v_message_id,
+    case when v_message_id is null then currval('parley._p_delayed_message_delayed_id_seq') end, null
+  )::parley.sent_message;
 end
 $$;
 
 comment on function parley._p_put_later(oid, text, bytea, text, integer, timestamptz, text) is
-'Puts a message into a simple queue, in the name of the caller, and gives its delayed_id; null when it is due.
+'Puts a message into a simple queue, in the name of the caller, and gives its message_id, or its delayed_id while it is
+not due.
 Errors: those of put.';
 
 create function parley._p_put_once(
@@ -35,18 +36,15 @@ declare
   v_first parley._p_deduplication_key := parley._p_use_key(
     v_queue.queue_id, 'PUT', deduplication_key, v_queue.deduplication_seconds, pg_get_userbyid(caller)
   );
-  v_delayed bigint;
+  v_sent parley.sent_message;
 begin
   if v_first.is_answered then
     return row(
       true, null, v_first.message_id, v_first.delayed_id, v_first.used_at
     )::parley.sent_message;
   end if;
-  v_delayed := parley._p_put_later(caller, queue, body, key, priority, deliver_at, trace_context);
-  if v_delayed is not null then
-    return parley._p_record_key(v_first, null, delayed_id => v_delayed);
-  end if;
-  return parley._p_record_key(v_first, null, message_id => currval(v_queue.position_sequence) * 1024);
+  v_sent := parley._p_put_later(caller, queue, body, key, priority, deliver_at, trace_context);
+  return parley._p_record_key(v_first, null, message_id => v_sent.message_id, delayed_id => v_sent.delayed_id);
 end
 $$;
 
@@ -56,9 +54,9 @@ Errors: those of put.';
 
 create function parley._p_put_later_or_once(
   queue text, body bytea, key text, priority integer, deliver_at timestamptz, trace_context text,
-  deduplication_key text, caller parley.caller default parley.current_caller()
+  deduplication_key text, caller parley.caller
 ) returns parley.sent_message
-language plpgsql security definer
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -68,9 +66,7 @@ begin
   if deduplication_key is not null then
     return parley._p_put_once(v_caller, queue, body, key, priority, deliver_at, v_context, deduplication_key);
   end if;
-  return row(
-    false, null, null, parley._p_put_later(v_caller, queue, body, key, priority, deliver_at, v_context), null
-  )::parley.sent_message;
+  return parley._p_put_later(v_caller, queue, body, key, priority, deliver_at, v_context);
 end
 $$;
 

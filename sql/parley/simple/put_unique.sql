@@ -75,6 +75,7 @@ declare
   v_caller oid := parley._p_caller(caller);
   v_queue parley._p_queue := parley._p_find_simple_queue(v_caller, queue, 'SEND');
   v_entry parley._p_unique_message;
+  v_sent parley.sent_message;
 begin
   found := parley._p_require_range('the number of characters of unique_key', coalesce(length(unique_key), 0), 1, 256);
   perform parley._p_forget_unique(v_queue.queue_id);
@@ -86,14 +87,13 @@ begin
   if parley._p_is_there(v_entry) then
     return row(true, null, v_entry.position, v_entry.delayed_id, null)::parley.sent_message;
   end if;
-  v_entry.delayed_id := parley._p_put_later(
+  v_sent := parley._p_put_later(
     v_caller, queue, convert_to(body, 'UTF8'), key, priority, deliver_at, parley._p_trace_context(trace_context)
   );
-  v_entry.position := case when v_entry.delayed_id is null then currval(v_queue.position_sequence) * 1024 end;
   update parley._p_unique_message as u
-  set position = v_entry.position, delayed_id = v_entry.delayed_id
+  set position = v_sent.message_id, delayed_id = v_sent.delayed_id
   where u.queue_id = v_queue.queue_id and u.unique_key = put_unique.unique_key;
-  return row(false, null, v_entry.position, v_entry.delayed_id, null)::parley.sent_message;
+  return v_sent;
 end
 $$;
 

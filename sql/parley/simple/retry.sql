@@ -4,6 +4,8 @@
 -- The message has to be in the queue again: after a rollback, also one to a savepoint, of the transaction that took it.
 -- Then both can stand in one transaction: savepoint, take, work; when the work fails, rollback to the savepoint, retry,
 -- commit. Others that have taken it meanwhile report themselves.
+-- Readers leave what came back alone to the report for a moment (conversation/awaited_reports.sql). A report that comes
+-- before the server has rolled back, as after a cut of the connection, looks again for 0.3 seconds.
 -- Locks: the row of the message, skip locked, then those of waits.sql.
 
 create function parley._p_fail_message(
@@ -19,6 +21,7 @@ as $$
 declare
   v_message record;
   v_key_id bigint;
+  v_is_late boolean;
 begin
   if not is_final and delay is null and (parley._p_retry_policy_of(queue)).queue_id is null then
     -- Nothing is locked: a lock would take the place of the transaction that failed in the row, which is to be counted.
@@ -31,24 +34,43 @@ begin
     end if;
     return;
   end if;
-  select m.ctid as row_id, m.lane, m.endpoint_id into v_message
-  from parley._p_message as m
-  where m.lane in (select * from parley._p_lanes(queue.queue_id)) and m.position = message_id
-  for update skip locked;
-  if not found or parley._p_is_message_claimed(queue.queue_id, message_id) then
+  loop
+    select m.ctid as row_id, m.lane, m.endpoint_id, m.xmax as taker into v_message
+    from parley._p_message as m
+    where m.lane in (select * from parley._p_lanes(queue.queue_id)) and m.position = message_id
+    for update skip locked;
+    exit when found;
+    if parley._p_key_of_message(queue.queue_id, message_id) is null
+      or parley._p_is_message_claimed(queue.queue_id, message_id)
+      or not parley._p_may_still_be_given_back() then
+      return;
+    end if;
+  end loop;
+  if parley._p_is_message_claimed(queue.queue_id, message_id) then
     return;
   end if;
+  -- Where nobody has taken it since, this is the failure of which nobody had said why. The transaction that made it
+  -- wait may still be in its xmax, as it had locked it.
+  v_is_late := (
+    v_message.taker = '0'
+    or pg_xact_status(parley._p_full_transaction_id(v_message.taker)::text::xid8) is distinct from 'aborted'
+  ) and exists (
+    select
+    from parley._p_message_wait as w
+    where w.queue_id = queue.queue_id and w.position = message_id and w.is_unexplained
+  );
   perform parley._p_keep_error(queue.queue_id, message_id, v_message.endpoint_id, error, sqlstate);
   select w.retry_at, w.is_set_aside into retry_at, is_set_aside
   from parley._p_make_message_wait(
-    queue, message_id, v_message.row_id, v_message.lane, 1, 0, delay, is_final
+    queue, message_id, v_message.row_id, v_message.lane, 1, -v_is_late::integer, delay, is_final
   ) as w;
 end
 $$;
 
 comment on function parley._p_fail_message(parley._p_queue, bigint, text, text, interval, boolean) is
-'Records that a message failed, and makes it wait, by the policy of its queue or for a time, or sets it aside. Gives
-nulls when it is gone or in the hands of others, and retry_at null when it is set aside, or need not wait.';
+'Records that a message failed, and makes it wait, by the policy of its queue or for a time, or sets it aside. A return
+of which nobody had said why, and after which nobody has taken it, is this failure, and is counted as such. Gives nulls
+when it is gone or in the hands of others, and retry_at null when it is set aside, or need not wait.';
 
 create function parley._p_keep_error(queue_id integer, message_id bigint, key_id bigint, error text, sqlstate text)
 returns void
@@ -96,7 +118,7 @@ Arguments: queue; message_id; error, the text to keep, of which 2,000 characters
 how long it waits, 0 to 7 days (null: by the policy).
 Returns retry_at, when it is taken again at the earliest, null when it need not wait; and is_set_aside, whether it was
 set aside, because it has failed as often as the policy allows. Both are null when the message is gone, or others have
-taken it meanwhile: they report themselves.
+taken it meanwhile: they report themselves. Readers leave what came back alone to this call for half a second.
 Errors: 208 no such queue, 229 not allowed, 8402 no simple queue or delay out of range, 9609 malformed name.
 Source: spec P32, 5.6.';
 

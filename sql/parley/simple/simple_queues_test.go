@@ -145,13 +145,18 @@ func TestDelayedMessagesComeWhenTheyAreDue(t *testing.T) {
 	b := sqltest.NewJobs(t)
 	b.Exec(`
 		select parley.put('jobs', 'later'::text, deliver_at => now() + interval '1 hour'),
-			parley.put('jobs', 'second'::text, deliver_at => now() + interval '1200 milliseconds', key => 'k'),
-			parley.put('jobs', 'first'::text, deliver_at => now() + interval '800 milliseconds'),
+			parley.put('jobs', 'second'::text, deliver_at => now() + interval '1 hour', key => 'k'),
+			parley.put('jobs', 'first'::text, deliver_at => now() + interval '1 hour'),
 			parley.put('jobs', 'now'::text, deliver_at => now() - interval '1 hour')`)
 	sqltest.Equal(b.Session, "1 3", "select concat_ws(' ', waiting_messages, delayed_messages) from parley.simple_queues")
 	b.RequireTaken(10, "now")
 	b.RequireTaken(10)
+	const becomesDue = `
+		select parley.reschedule_message('jobs', delayed_id, now() + interval '300 milliseconds')
+		from parley.delayed_messages where parley.body_text(body) = $1`
+	b.Exec(becomesDue, "first")
 	sqltest.Equal(b.Session, "first", "select parley.body_text(body) from parley.take('jobs', timeout => 30000)")
+	b.Exec(becomesDue, "second")
 	sqltest.Equal(b.Session, "second", "select parley.body_text(body) from parley.take('jobs', timeout => 30000)")
 	sqltest.Equal(b.Session, true, "select parley.withdraw_message('jobs', delayed_id) from parley.delayed_messages")
 	sqltest.Equal(b.Session, 0, "select count(*) from parley.delayed_messages")

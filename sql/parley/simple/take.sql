@@ -1,171 +1,50 @@
 -- TAKE: how messages leave a simple queue.
 --
--- 1. _p_take_returned: a message that has come back after a rollback is taken alone, and counted, or set aside when it
---    came back too often (poison/poison.sql says how that is noticed and counted). So a bad message takes others
---    along once.
--- 2. _p_claim: one statement locks the first rows that are free, skipping what others hold, and deletes them. Nothing
---    else is locked, so that readers side by side do not meet.
+-- 1. _p_take_returned: a message that has come back after a rollback is taken alone (simple/returned.sql).
+-- 2. _p_claim, in each round the next of each key (simple/claim.sql). It stands in TAKE too, for the usual queue: rows
+--    of a function are copied once more.
+-- 3. _p_claim_far, behind the first rows of a lane (simple/keys.sql).
 -- Both can be called by what claims messages in another way.
 --
 -- Invariants, and what keeps each:
---   a message is taken once   the lock of its row
---   of one key only the first is taken   the condition of the scan: what another transaction has taken and not
---     committed is still the first; messages of one key whose puts overlapped may be taken at once
+--   a message is taken once, and of one key only the first   simple/claim.sql
 --   nothing that waits stands before where a scan begins   conversation/scan_hints.sql
 -- A message that is being delivered to a web address is passed by (simple/message_claims.sql).
--- Locks: message rows, skip locked. Cost of a call: four statements; what is in others' hands before the first free row
--- is walked past in the index, 0.1 ms for 640 rows.
+-- Locks: message rows, skip locked. Cost of a call: three statements as a rule.
 
-create function parley._p_take_row(row_id tid, "position" bigint, priority integer, attempt integer)
-returns setof parley.taken_message
-language sql volatile
-set search_path = pg_catalog, pg_temp
-as $$
-  delete from parley._p_message as m
-  where m.ctid = $1 and m.position = $2
-  returning m.position, m.message_key, $3::smallint, m.body, m.enqueued_at, m.trace_context, $4
-$$;
-
-comment on function parley._p_take_row(tid, bigint, integer, integer) is
-'Takes a message whose row the caller has locked.
-Arguments: row_id, position and priority of the message; attempt, which one it is.';
-
-create function parley._p_take_returned(queue parley._p_queue, priority integer, from_position bigint, rows_max integer)
-returns setof parley.taken_message
+create function parley._p_take_rest(
+  queue parley._p_queue, priority integer, from_position bigint, before bigint, keyless bigint, count integer,
+  taken integer
+) returns setof parley.taken_message
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_lane constant integer := parley._p_lane(queue.queue_id, priority);
-  v_takers xid[];
-  v_running xid[];
-  v_first record;
-  v_failed bigint;
-  v_count integer;
 begin
-  -- Those that run have it in their hands; whoever has ended gave it back. Asked once for each taker, however many rows
-  -- it holds: asked for each row, 640 rows in others' hands cost 4 ms a call.
-  v_takers := array(
-    select distinct n.taker
-    from (
-      select m.xmax as taker
-      from parley._p_message as m
-      where m.lane = v_lane and m.position >= from_position
-      order by m.position
-      limit rows_max
-    ) as n
-    where n.taker <> '0'
-  );
-  v_running := parley._p_running(v_takers);
-  if cardinality(v_running) = cardinality(v_takers) then
-    return;
-  end if;
-  select n.ctid as row_id, n.position, n.taker into v_first
-  from (
-    select m.ctid, m.position, m.endpoint_id, m.xmax as taker
-    from parley._p_message as m
-    where m.lane = v_lane and m.position >= from_position
-    order by m.position
-    limit rows_max
-  ) as n
-  where n.taker = any (v_takers)
-    and n.taker <> all (v_running)
-    and not parley._p_is_message_claimed(queue.queue_id, n.position)
-    and parley._p_is_first_of_key(queue.queue_id, n.endpoint_id, n.position)
-  order by n.position
-  limit 1;
-  if not found then
-    return;
-  end if;
-  perform
-  from parley._p_message as m
-  where m.ctid = v_first.row_id and m.position = v_first.position
-  for update skip locked;
-  if not found or parley._p_is_message_claimed(queue.queue_id, v_first.position) then
-    return;
-  end if;
-  v_failed := parley._p_full_transaction_id(v_first.taker);
-  v_count := 0;
-  if queue.is_poison_message_handling_enabled and pg_xact_status(v_failed::text::xid8) = 'aborted' then
-    v_count := parley._p_count_returned(queue, v_first.position, v_failed);
-    if parley._p_may_not_return(queue, v_first.position, v_first.row_id, v_lane, v_count) then
-      perform parley._p_record_unseen();
+  if exists (select from parley._p_message as m where m.lane = v_lane and m.position >= before) then
+    if not queue.has_deliveries and random() < 0.25 then
+      perform parley._p_resume_later(queue.queue_id, v_lane);
+    end if;
+    return query select * from parley._p_claim_far(v_lane, before, keyless, count - taken, queue.has_deliveries);
+    if found then
       return;
     end if;
   end if;
-  return query
-  select * from parley._p_take_row(v_first.row_id, v_first.position, priority, coalesce(v_count, 0) + 1);
+  -- All rows: behind any number in others' hands something may have come back.
+  if taken = 0 then
+    return query select * from parley._p_take_returned(queue, priority, from_position, null);
+  end if;
 end
 $$;
 
-comment on function parley._p_take_returned(parley._p_queue, integer, bigint, integer) is
-'Takes the first message of a lane that came back after a rollback, alone, and counts that; or sets it aside when it
-came back too often. In a queue with a retry policy it waits from the second time on.
-Arguments: queue; priority; from_position, where to begin; rows_max, among so many rows (null: all).
-Errors: 9617 when it came back too often and the queue is to be disabled.';
-
-create function parley._p_is_first_of_key(queue_id integer, key_id bigint, "position" bigint) returns boolean
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-  return key_id = -9223372036854775807 or not exists (
-    select
-    from parley._p_message as m
-    where m.endpoint_id = key_id
-      and m.position < _p_is_first_of_key.position
-      and m.lane <> parley._p_set_aside_lane(_p_is_first_of_key.queue_id)
-      and parley._p_owner_of_lane(m.lane) = _p_is_first_of_key.queue_id
-  );
-end
-$$;
-
-comment on function parley._p_is_first_of_key(integer, bigint, bigint) is
-'Reports whether no message of the same key stands before one in its queue, but what is set aside. The hash of a key can
-be that of a key of another queue: whoever may put there can make one that is.';
-
-create function parley._p_claim(lane integer, from_position bigint, count integer) returns setof parley.taken_message
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_priority constant smallint := 11 - lane % 16;
-  v_queue_id constant integer := parley._p_owner_of_lane(lane);
-  v_set_aside_lane constant integer := parley._p_set_aside_lane(v_queue_id);
-begin
-  return query
-  with picked as materialized (
-    select n.ctid as row_id
-    from parley._p_message as n
-    where n.lane = _p_claim.lane
-      and n.position >= from_position
-      and n.xmax = '0'
-      and (
-        n.endpoint_id = -9223372036854775807
-        or not exists (
-          select
-          from parley._p_message as o
-          where o.endpoint_id = n.endpoint_id
-            and o.position < n.position
-            and o.lane <> v_set_aside_lane
-            and parley._p_owner_of_lane(o.lane) = v_queue_id
-        )
-      )
-    order by n.position
-    limit count
-    for update skip locked
-  )
-  delete from parley._p_message as m
-  using picked as p
-  where m.ctid = p.row_id
-  returning m.position, m.message_key, v_priority, m.body, m.enqueued_at, m.trace_context, 1;
-end
-$$;
-
-comment on function parley._p_claim(integer, bigint, integer) is
-'Takes the first messages of a lane that nobody else has taken and that never came back, by arrival; of each key the
-first.
-Arguments: lane; from_position, where to begin; count, how many at most.';
+comment on function parley._p_take_rest(parley._p_queue, integer, bigint, bigint, bigint, integer, integer) is
+'Takes messages of one priority from a simple queue that are not among the first rows of its lane; or one that came
+back, alone.
+Arguments: queue; priority; from_position, where the lane begins; before, where the first rows end; keyless, where to
+begin behind them with what has no key; count, how many at most; taken, how many of these were taken from the first
+rows.
+Errors: 9617.';
 
 create function parley._p_take_from_lane(queue parley._p_queue, priority integer, count integer)
 returns setof parley.taken_message
@@ -176,13 +55,16 @@ declare
   v_lane constant integer := parley._p_lane(queue.queue_id, priority);
   v_hint parley._p_scan_hint;
   v_low bigint;
+  v_begin bigint;
   v_first record;
+  v_before bigint;
   v_left integer := count;
   v_taken integer;
 begin
   select * into v_hint from parley._p_newest_hint(v_lane) as h;
   v_low := coalesce(v_hint.low_position, 0);
-  select m.position, m.xmax as taker into v_first
+  v_begin := greatest(v_low, v_hint.resume_position);
+  select m.position, m.xmax as taker, m.endpoint_id into v_first
   from parley._p_message as m
   where m.lane = v_lane and m.position >= v_low
   order by m.position
@@ -193,28 +75,38 @@ begin
   if v_first.position - v_low > 262144 then
     perform parley._p_renew_hint(queue.queue_id, v_lane, v_first.position, v_hint);
   end if;
+  if v_begin > v_low
+    and (
+      v_first.taker = '0' or not parley._p_is_running(v_first.taker)
+      or parley._p_is_time_to_look_back(v_low, v_begin)
+    ) then
+    v_begin := v_low;
+  end if;
   -- Behind what others have in their hands something may have come back, too.
   if v_first.taker <> '0' then
     return query
-    select * from parley._p_take_returned(queue, priority, v_low, case when random() < 0.9 then 8 else 2000 end);
-    if found then
+    select * from parley._p_take_returned(queue, priority, v_begin, case when random() < 0.9 then 8 else 2000 end);
+    if found or parley._p_is_take_over() then
       return;
     end if;
   end if;
+  v_begin := greatest(v_begin, v_first.position);
+  v_before := parley._p_end_of_first_rows(v_begin, v_first.taker, v_first.endpoint_id, count);
   -- In each round the next of each key.
   while v_left > 0 loop
     if queue.has_deliveries then
-      return query select * from parley._p_take_unclaimed(v_lane, v_low, v_left);
+      return query select * from parley._p_take_unclaimed(v_lane, v_begin, v_before, v_left);
     else
-      return query select * from parley._p_claim(v_lane, v_low, v_left);
+      return query select * from parley._p_claim(v_lane, v_begin, v_before, v_left);
     end if;
     get diagnostics v_taken = row_count;
     exit when v_taken = 0;
     v_left := v_left - v_taken;
   end loop;
-  -- All rows: behind any number in others' hands something may have come back.
-  if v_left = count then
-    return query select * from parley._p_take_returned(queue, priority, v_low, null);
+  if v_left > 0 then
+    return query select * from parley._p_take_rest(
+      queue, priority, v_low, v_before, v_hint.keyless_position, count, count - v_left
+    );
   end if;
 end
 $$;
@@ -241,7 +133,7 @@ begin
   -- By turns with the others, so that an outage of what some of them need does not hold up the rest.
   if queue.has_waits and not v_is_late then
     return query select * from parley._p_take_waited(queue);
-    if found then
+    if found or parley._p_is_take_over() then
       return;
     end if;
   end if;
@@ -253,7 +145,7 @@ begin
   loop
     return query select * from parley._p_take_from_lane(queue, v_priority, count);
     -- Of one priority at a time: what came back stays alone.
-    if found then
+    if found or parley._p_is_take_over() then
       return;
     end if;
   end loop;
@@ -269,9 +161,76 @@ Arguments: queue; count, how many at most; timeout of take: who waits writes not
 after how many milliseconds a message counts as one priority higher, null for never.
 Errors: 9617.';
 
+create function parley._p_require_takeable(caller oid, queue parley._p_queue) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if pg_has_role(caller, queue.owner, 'usage') is not true or not queue.is_simple then
+    queue := parley._p_find_simple_queue(caller, queue.lookup_name, 'RECEIVE');
+  end if;
+  if not queue.is_receive_enabled or parley._p_is_poisoned(queue.queue_id) then
+    found := parley._p_raise(9617, 'disabled', queue.lookup_name);
+  end if;
+  return true;
+end
+$$;
+
+comment on function parley._p_require_takeable(oid, parley._p_queue) is
+'Gives true when somebody may take from a queue, and it is on.
+Errors: 229 not allowed, 8402 no simple queue, 9617 disabled.';
+
+create function parley._p_begin_later(queue_id integer, lane integer, head_position bigint) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_hint parley._p_scan_hint;
+begin
+  select * into v_hint from parley._p_newest_hint(lane) as h;
+  perform parley._p_renew_hint(queue_id, lane, head_position, v_hint);
+end
+$$;
+
+comment on function parley._p_begin_later(integer, integer, bigint) is
+'Records that scans of a lane may begin later than its hint says. Asking who is under way takes long with many sessions:
+one caller in four is soon enough.
+Arguments: queue_id; lane; head_position, of the first message there.';
+
+create function parley._p_look_back(
+  queue parley._p_queue, lane integer, low bigint, resume bigint, first_position bigint, keyless bigint, count integer
+) returns setof parley.taken_message
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if first_position - resume > 262144 and random() < 0.25 then
+    if resume = low then
+      perform parley._p_begin_later(queue.queue_id, lane, first_position);
+    else
+      perform parley._p_resume_later(queue.queue_id, lane);
+    end if;
+  end if;
+  if parley._p_is_time_to_look_back(low, resume) then
+    return query select * from parley._p_take_returned(queue, 5, low, 2000);
+  elsif keyless is not null and random() < 0.9 then
+    -- Keys in others' hands have a long backlog: one call in ten asks its first rows whether something is free.
+    return query select * from parley._p_claim_without_key(lane, keyless, count, false);
+  end if;
+end
+$$;
+
+comment on function parley._p_look_back(parley._p_queue, integer, bigint, bigint, bigint, bigint, integer) is
+'Records now and then where the next TAKE of the usual lane may begin, and takes a message that came back before that;
+or most of the time, past a backlog of keys in others'' hands, what has no key.
+Arguments: queue; lane; low and resume, where its rows and where scans begin; first_position, of the first row that the
+scan found, null for none; keyless, where what has no key begins far behind a first row in others'' hands, null for no
+such backlog; count, how many at most.
+Errors: 9617.';
+
 create function parley.take(
   queue text, count integer default 1, timeout integer default null,
-  caller parley.caller default parley.current_caller()
+  caller parley.caller default current_user
 ) returns setof parley.taken_message
 language plpgsql security definer rows 100
 set search_path = pg_catalog, pg_temp
@@ -288,24 +247,22 @@ declare
   v_claimed integer;
   v_wait parley._p_wait;
 begin
-  if count is null or count < 1 or count > 100000 or timeout < -1 then
-    found := parley._p_require_range('count', count, 1, 100000) and parley._p_require_timeout(timeout);
-  end if;
   loop
     -- With the first row of the usual lane: then one more statement is enough as a rule.
-    select q as queue, f.position, f.taker, f.low into v_scan
-    from parley._p_queue as q
+    select q as queue, f.* into v_scan from parley._p_queue as q
     left join lateral (
-      select m.position, m.xmax as taker, coalesce(h.low_position, 0) as low
+      select m.position, m.xmax as taker, l.lane, coalesce(h.low_position, 0) as low,
+        greatest(h.low_position, h.resume_position, 0) as resume,
+        parley._p_end_of_first_rows(m.position, m.xmax, m.endpoint_id, count) as before,
+        case when h.keyless_position - m.position > 262144 and m.xmax <> '0' then h.keyless_position end as keyless
       from (select parley._p_lane(q.queue_id, 5) as lane) as l
       left join lateral parley._p_newest_hint(l.lane) as h on true
-      cross join lateral (
-        select n.position, n.xmax
+      left join lateral (
+        select n.position, n.endpoint_id, n.xmax
         from parley._p_message as n
-        where n.lane = l.lane and n.position >= coalesce(h.low_position, 0)
-        order by n.position
-        limit 1
-      ) as m
+        where n.lane = l.lane and n.position >= greatest(h.low_position, h.resume_position, 0)
+        order by n.position limit 1
+      ) as m on true
     ) as f on true
     where q.lookup_name = queue;
     if not found then
@@ -313,61 +270,65 @@ begin
       continue;
     end if;
     v_queue := v_scan.queue;
-    if pg_has_role(v_caller, v_queue.owner, 'usage') is not true or not v_queue.is_simple then
-      found := (parley._p_find_simple_queue(v_caller, queue, 'RECEIVE')).is_simple;
-    end if;
-    if not v_queue.is_receive_enabled
-      or v_queue.poison_action = 'DISABLE_QUEUE' and parley._p_is_poisoned(v_queue.queue_id) then
-      found := parley._p_raise(9617, 'disabled', v_queue.lookup_name);
+    if pg_has_role(v_caller, v_queue.owner, 'usage') is not true or not v_queue.is_simple
+      or not v_queue.is_receive_enabled or v_queue.poison_action = 'DISABLE_QUEUE'
+      or count is null or count < 1 or count > 100000 or timeout < -1 then
+      found := parley._p_require_takeable(v_caller, v_queue)
+        and parley._p_require_range('count', count, 1, 100000) and parley._p_require_timeout(timeout);
     end if;
     exit when v_queue.readers_paused_at is not null and parley._p_is_paused(v_queue, coalesce(timeout, 0));
-    if timeout <> 0 then
-      v_wait := parley._p_begin_scan(v_queue.position_sequence, timeout, v_wait);
-    end if;
+    v_wait.scanned_at := case when timeout <> 0 then clock_timestamp() end;
+    v_wait.has_written := coalesce(v_wait.has_written, pg_current_xact_id_if_assigned() is not null);
     if v_queue.priorities = 32 and not (v_queue.has_deliveries or v_queue.is_limited)
       and (not v_queue.has_waits or not parley._p_has_due_wait(v_queue.queue_id))
-      and v_scan.position - v_scan.low <= 262144
-      and (v_scan.taker = '0' or parley._p_is_running(v_scan.taker) and random() < 0.95)
+      and (v_scan.taker = '0' or parley._p_is_running(v_scan.taker) and random() < 0.98) is not false
+      and (v_scan.resume = v_scan.low or parley._p_is_first_held(v_scan.lane, v_scan.low)) is not false
       and (
         pg_sequence_last_value('parley._p_next_due') > extract(epoch from clock_timestamp()) * 1000000
         or timeout <> 0 and not parley._p_has_due_message(v_queue.queue_id)
       ) then
-      -- In each round the next of each key.
-      loop
+      if v_scan.position - v_scan.resume > 262144 or v_scan.resume > v_scan.low or v_scan.keyless is not null then
+        return query select * from parley._p_look_back(
+          v_queue, v_scan.lane, v_scan.low, v_scan.resume, v_scan.position, v_scan.keyless, count);
+        get diagnostics v_taken = row_count;
+        exit when v_taken > 0 or parley._p_is_take_over();
+      end if;
+      while v_scan.position is not null loop
         return query
-        select * from parley._p_claim(parley._p_lane(v_queue.queue_id, 5), v_scan.low, count - v_taken);
+        with picked as materialized (
+          select row_id from parley._p_free_rows(v_scan.lane, v_scan.resume, v_scan.before, count - v_taken)
+        )
+        delete from parley._p_message as m using picked as p where m.ctid = p.row_id
+        returning m.position, m.message_key, 5::smallint, m.body, m.enqueued_at, m.trace_context, 1;
         get diagnostics v_claimed = row_count;
         v_taken := v_taken + v_claimed;
         exit when v_claimed = 0 or v_taken = count;
       end loop;
-      if v_taken = 0 then
-        return query select * from parley._p_take_returned(v_queue, 5, v_scan.low, null);
-        get diagnostics v_taken = row_count;
+      if v_taken < count and (v_scan.position is not null or v_scan.resume > v_scan.low) then
+        return query
+        select * from parley._p_take_rest(v_queue, 5, v_scan.low, v_scan.before, v_scan.keyless, count, v_taken);
+        v_taken := v_taken + found::integer;
       end if;
     else
       return query select * from parley._p_take_within_limits(v_queue, count, timeout);
       get diagnostics v_taken = row_count;
     end if;
     exit when v_taken > 0 or coalesce(timeout, 0) = 0 or parley._p_has_unseen();
-    v_wait := parley._p_wait_for_message(v_queue.position_sequence, timeout, v_wait);
+    v_wait := parley._p_wait_for_turn(v_queue, timeout, v_wait);
     exit when v_wait.is_over;
   end loop;
-  if v_wait.scanned_at is not null then
-    found := v_wait.started_at is not null and parley._p_reach_client();
-    if v_taken > 0
-      and coalesce(pg_sequence_last_value('parley._p_next_due'), 0) <= extract(epoch from clock_timestamp()) * 1e6 then
-      found := parley._p_renew_next_due(clock_timestamp());
-    end if;
-  end if;
+  found := v_wait.scanned_at is not null and parley._p_end_turns(v_wait.started_at is not null, v_taken);
 end
 $$;
 
 comment on function parley.take(text, integer, integer, parley.caller) is
 'Takes messages from a simple queue: removes them, in this transaction. A message that others have taken and not
 committed is passed by. Messages come by priority and arrival, of one priority in a call, those of one key always in the
-order in which they were put. A message that came back after a rollback is taken alone; in a queue with a retry policy
-it waits from the second time on, and those behind it of its key with it. After too many it is set aside:
-parley.set_aside_messages. A message whose wait is over is taken alone, by turns with the others.
+order in which they were put. A message that came back after a rollback is taken alone. In a queue with a retry policy
+it is passed by for half a second, for a report (parley.retry), unless others came back with it; without a report it
+waits from the second time on, and those behind it of its key with it. The call that makes it wait gives nothing:
+commit, and call it again. After too many it is set aside: parley.set_aside_messages. A message whose wait is over is
+taken alone, by turns with the others.
 Arguments: queue; count, how many at most, 1 to 100,000; timeout in milliseconds to wait for a message (null or 0: do
 not wait, -1: for ever).
 It waits with its snapshot, as receive does: for more than some seconds wait with parley.wait_for_message. When it had

@@ -305,10 +305,7 @@ begin
     end
   );
   if not endpoint.is_initiator then
-    perform parley._p_set_alarm(
-      endpoint.endpoint_id, 'abandoned', clock_timestamp() + make_interval(secs => b.abandoned_seconds)
-    )
-    from parley._p_broker as b;
+    perform parley._p_expect_no_end(endpoint.endpoint_id);
   end if;
 end
 $$;

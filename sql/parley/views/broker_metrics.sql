@@ -76,8 +76,7 @@ begin
       left join (
         select s.queue_id, count(*) as conversations
         from parley._p_set_aside as p
-        join parley._p_endpoint as e on e.endpoint_id = p.endpoint_id and p.retry_at is null
-        join parley._p_service as s using (service_id)
+        join parley._p_service as s on s.service_id = p.service_id and p.retry_at is null
         group by s.queue_id
       ) as a using (queue_id)
       where q.queue_id >= 65536

@@ -224,7 +224,7 @@ comment on column parley.service_queues.quota_bytes is
 comment on column parley.service_queues.readers_paused_at is
 'Since when its readers are paused (parley.pause_readers); null when they are not.';
 comment on column parley.service_queues.set_aside_conversations is
-'Conversations that are set aside: see parley.poison_conversations.';
+'Conversations that are set aside, counted up to 10,000: see parley.poison_conversations.';
 
 create view parley.conversation_priorities with (security_barrier) as
 select

@@ -87,11 +87,10 @@ select
   a.wait_event,
   b.blocked_by,
   (
-    -- A session that waits in RECEIVE sleeps, and holds a lock on the sequence that it watches.
     select min(q.lookup_name)
-    from pg_catalog.pg_locks as l
-    join parley._p_queue as q on q.position_sequence = l.relation
-    where a.wait_event = 'PgSleep' and l.pid = a.pid and l.locktype = 'relation' and l.database = a.datid and l.granted
+    from parley._p_waiting_session as s
+    join parley._p_queue as q using (queue_id)
+    where s.pid = a.pid
   ) as waits_in_queue,
   extract(epoch from clock_timestamp() - a.xact_start)::double precision as transaction_seconds,
   extract(epoch from clock_timestamp() - a.state_change)::double precision as state_seconds,

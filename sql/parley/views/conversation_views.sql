@@ -68,7 +68,7 @@ select
   e.state_since,
   e.service_name,
   e.service_contract_name
-from parley._p_endpoint as e
+from parley._p_shown_endpoint as e
 join parley._p_conversation_group as g using (group_id)
 left join parley._p_dialog_security as d on d.conversation_id = e.conversation_id and d.is_initiator = e.is_initiator
 cross join lateral (
@@ -164,8 +164,10 @@ comment on column parley.conversation_endpoints.last_out_of_order_sequence is 'A
 comment on column parley.conversation_endpoints.last_out_of_order_frag is 'Always -1.';
 comment on column parley.conversation_endpoints.is_system is 'Whether it is the broker''s own.';
 comment on column parley.conversation_endpoints.priority is 'Level of this side, 1 to 10, fixed when it was created.';
-comment on column parley.conversation_endpoints.begun_at is 'When this side was created; null when closed.';
-comment on column parley.conversation_endpoints.state_since is 'When it got into this state; null when closed.';
+comment on column parley.conversation_endpoints.begun_at is
+'When this side was created, for a target often when the dialog was begun; null when closed.';
+comment on column parley.conversation_endpoints.state_since is
+'When it got into this state, in state CO often when the dialog was begun; null when closed.';
 comment on column parley.conversation_endpoints.service_name is 'Name of the service of this side.';
 comment on column parley.conversation_endpoints.service_contract_name is 'Name of the contract.';
 
@@ -173,7 +175,8 @@ create view parley.conversation_groups with (security_barrier) as
 select g.conversation_group_id, g.service_id, g.service_id < 65536 as is_system
 from parley._p_conversation_group as g
 join parley._p_service as s using (service_id)
-where pg_catalog.pg_has_role(s.owner, 'usage') or (select parley._p_is_administrator(parley._p_current_role()));
+where exists (select from parley._p_shown_endpoint as e where e.group_id = g.group_id)
+  and (pg_catalog.pg_has_role(s.owner, 'usage') or (select parley._p_is_administrator(parley._p_current_role())));
 
 comment on view parley.conversation_groups is 'Conversation groups.';
 comment on column parley.conversation_groups.conversation_group_id is

@@ -64,22 +64,6 @@ comment on function parley._p_head_conversations(integer[], integer) is
 gives it, or claimed for a delivery.
 Arguments: queue_ids; rows_max, how many rows of each lane to read.';
 
-create function parley._p_queues_to_receive_from(caller oid) returns setof parley._p_queue
-language plpgsql stable
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_sees_all boolean := parley._p_is_administrator(caller);
-begin
-  return query
-  select *
-  from parley._p_queue as q
-  where v_sees_all or parley._p_has_permission(caller, 'RECEIVE', 'queue', q.queue_id, q.owner);
-end
-$$;
-
-comment on function parley._p_queues_to_receive_from(oid) is 'Gives the queues that the caller may receive from.';
-
 create function parley.queue_activity(caller parley.caller default parley.current_caller()) returns table (
   queue_name text,
   service_queue_id integer,

@@ -3,6 +3,7 @@ package views_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -122,5 +123,52 @@ func TestPeekShowsTheFirstMessagesAndTakesNone(t *testing.T) {
 	}
 	if got := sqltest.BodiesOf(b.Messages("select * from parley.peek('Answering', conversation_handle => $1)", b.FarHandle(first))); !slices.Equal(got, []string{"1", "3"}) {
 		t.Errorf("saw %q", got)
+	}
+}
+
+// pagesOf reads messages page by page, each behind the last message of the one before.
+func pagesOf(b *sqltest.Broker, size int, call string, arguments ...any) (all []string) {
+	b.Helper()
+	read := func(after string) []sqltest.Message {
+		return b.Messages("select * from parley.peek('Answering', "+strconv.Itoa(size)+call+after+")", arguments...)
+	}
+	for page := read(""); len(page) > 0; {
+		last := page[len(page)-1]
+		for _, m := range page {
+			all = append(all, fmt.Sprintf("%d:%s:%d", m.Priority, m.MessageBody, m.MessageSequenceNumber))
+		}
+		after := fmt.Sprintf(", after_queuing_order => %d", last.QueuingOrder)
+		if call == "" {
+			after += fmt.Sprintf(", after_priority => %d", last.Priority)
+		}
+		page = read(after)
+	}
+	return all
+}
+
+// The messages stand in frames, of which one is received in part.
+func TestPagesOfPeekShowEachMessageOnce(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewWorld(t)
+	first := b.Dialog()
+	const batch = "select parley.send_batch($1::uuid, $2, array['a', 'b', 'c', 'd', 'e'])"
+	b.Exec(batch, first, sqltest.Request)
+	b.Exec("select parley.create_broker_priority('High', local_service_name => '//test/Answerer', priority_level => 9)")
+	second := b.Dialog()
+	b.Exec(batch, second, sqltest.Request)
+	b.Exec(batch, first, sqltest.Request)
+	b.Send(second, sqltest.Request, "f")
+	b.Messages("select * from parley.receive('Answering', 2, conversation_handle => $1)", b.FarHandle(first))
+	want := []string{
+		"9:a:0", "9:b:1", "9:c:2", "9:d:3", "9:e:4", "9:f:5", "5:c:2", "5:d:3", "5:e:4", "5:a:5", "5:b:6", "5:c:7", "5:d:8", "5:e:9",
+	}
+	for size := 1; size <= len(want)+1; size++ {
+		if got := pagesOf(b, size, ""); !slices.Equal(got, want) {
+			t.Errorf("pages of %d show %q, want %q", size, got, want)
+		}
+		got := pagesOf(b, size, ", conversation_handle => $1", b.FarHandle(first))
+		if !slices.Equal(got, want[6:]) {
+			t.Errorf("pages of %d of the conversation show %q, want %q", size, got, want[6:])
+		}
 	}
 }

@@ -47,23 +47,44 @@ returns table (
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select q.lookup_name, q.queue_id, greatest(b.messages - t.messages, 0), b.is_estimated,
+  select q.lookup_name, q.queue_id, greatest(b.messages - t.messages - c.claimed, 0), b.is_estimated,
     b.oldest_enqueue_time, d.messages, d.next_due_at,
-    (select count(*) from parley._p_set_aside_message as s where s.queue_id = q.queue_id), w.messages, w.next_retry_at,
-    t.messages
+    (
+      select count(*)
+      from (select from parley._p_set_aside_message as s where s.queue_id = q.queue_id limit 100000) as n
+    ),
+    greatest(w.messages - c.retried, 0), w.next_retry_at, t.messages + c.claimed + c.retried
   from parley._p_queue as q
   cross join lateral parley._p_backlog(q, 0, null) as b
   cross join lateral (
-    select count(*) as messages, min(o.due_at) as next_due_at
-    from parley._p_delayed_message as o
-    where o.queue_id = q.queue_id
+    -- The first ones, in the order of the index.
+    select count(*) as messages, min(n.due_at) as next_due_at
+    from (
+      select o.due_at
+      from parley._p_delayed_message as o
+      where o.queue_id = q.queue_id
+      order by o.due_at
+      limit 100000
+    ) as n
   ) as d
   cross join lateral (
-    select count(*) as messages, min(o.retry_at) as next_retry_at
-    from parley._p_message_wait as o
-    where o.queue_id = q.queue_id
+    select count(*) as messages, min(n.retry_at) as next_retry_at
+    from (
+      select o.retry_at
+      from parley._p_message_wait as o
+      where o.queue_id = q.queue_id
+      order by o.retry_at
+      limit 100000
+    ) as n
   ) as w
   cross join lateral parley._p_count_taken(q) as t (messages)
+  cross join lateral (
+    -- One that has waited for another attempt still has the row of its wait.
+    select count(*) filter (where n.position is null) as claimed, count(n.position) as retried
+    from parley._p_message_claim as m
+    left join parley._p_message_wait as n using (queue_id, position)
+    where m.queue_id = q.queue_id and m.leased_until > clock_timestamp()
+  ) as c
   where q.is_simple
     and parley._p_has_permission(parley._p_caller(caller), 'RECEIVE', 'queue', q.queue_id, q.owner)
 $$;
@@ -76,6 +97,7 @@ select s.queue_name, s.service_queue_id, s.waiting_messages, s.is_estimated, s.o
 from parley._p_simple_queues() as s;
 
 comment on view parley.simple_queues is
-'Simple queues that the role may take from: how much waits, what is not due yet, what waits for another attempt, what is
-set aside, and how many of the first thousand messages of each priority somebody has in his hands and has not committed
-(taken_messages), which do not wait. Long queues are estimated (is_estimated).';
+'Simple queues that the role may take from: how much waits, what is not due yet, what waits for another attempt, what
+is set aside, and how many somebody has in his hands (taken_messages), which do not wait: those that are claimed, and
+of the first thousand messages of each priority those that were taken and not committed. Long queues are estimated
+(is_estimated); what is not due, waits for another attempt or is set aside is counted up to 100,000.';

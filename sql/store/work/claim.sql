@@ -276,12 +276,14 @@ as $$
     select
     from parley_store._p_lane as l
     cross join unnest(beginnings) as b (beginning)
-    where l.lane_id = _p_is_passed_by.lane_id and starts_with(l.lane || '#', b.beginning)
+    where l.lane_id = _p_is_passed_by.lane_id
+      and (starts_with(l.lane || '#', b.beginning) or l.lane || '##' = b.beginning)
   )
 $$;
 
 comment on function parley_store._p_is_passed_by(bigint, text[]) is
-'Reports whether the name of a lane, with # at its end, begins with one of some texts.';
+'Reports whether the name of a lane, with # at its end, begins with one of some texts, or is one of them, with ## at its
+end, itself.';
 
 create function parley_store.claim_work(
   system text, items integer default 100, lanes integer default 1, lease interval default '1 minute',

@@ -199,13 +199,14 @@ counted as (
 ),
 
 rated as (
-  select a.lane_id, sum(a.came) / 60.0 as came, sum(a.went) / 60.0 as went
+  select a.lane_id, sum(a.came) / 60.0 as came, sum(a.went) / 60.0 as went,
+    max(a.at) filter (where a.went > 0) as went_at
   from (
-    select r.lane_id, r.came, r.went
+    select r.lane_id, r.came, r.went, r.slot + interval '10 seconds' as at
     from parley_store._p_lane_rate as r
     where r.slot > clock_timestamp() - interval '1 minute'
     union all
-    select l.lane_id, l.came, l.went from left_over as l where l.at > clock_timestamp() - interval '1 minute'
+    select l.lane_id, l.came, l.went, l.at from left_over as l where l.at > clock_timestamp() - interval '1 minute'
   ) as a
   group by a.lane_id
 )
@@ -214,7 +215,8 @@ select
   l.lane_id, l.system, l.lane, coalesce(t.items, 0) as items, coalesce(t.tried, 0) as tried,
   coalesce(t.by_priority, '{}'::jsonb) as by_priority, coalesce(t.weight, 0) as weight,
   coalesce(r.came, 0) as incoming_rate, coalesce(r.went, 0) as outgoing_rate, coalesce(e.leases, 0) as leases,
-  case when t.items > 0 then parley_store.oldest_in_lane(l.lane_id) end as oldest_at
+  case when t.items > 0 then parley_store.oldest_in_lane(l.lane_id) end as oldest_at,
+  e.claimed_at, case when r.went_at is not null then least(r.went_at, clock_timestamp()) end as went_at
 from parley_store._p_lane as l
 left join (
   select c.lane_id, greatest(sum(c.items), 0)::bigint as items, greatest(sum(c.tried), 0)::bigint as tried,
@@ -225,11 +227,14 @@ left join (
 ) as t using (lane_id)
 left join rated as r using (lane_id)
 left join (
-  select o.lane_id, count(*)::integer as leases from parley_store._p_lease as o group by o.lane_id
+  select o.lane_id, count(*)::integer as leases, max(o.claimed_at) as claimed_at
+  from parley_store._p_lease as o
+  group by o.lane_id
 ) as e using (lane_id);
 
 comment on view parley_store.lane_counts is
 'How much is in each lane, waiting, delayed, in flight or suspended, from counters.
 Columns: items; tried, how many of them have a failed attempt; by_priority, items of each priority; weight, items times
 the mean weight of all that came; incoming_rate and outgoing_rate, items a second over the last minute; leases that are
-out; oldest_at, but for what was given back.';
+out; oldest_at, but for what was given back; claimed_at, when the newest lease that is out began; went_at, when an item
+last went, within the last minute and to ten seconds.';

@@ -11,7 +11,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform parley.put(
-    parley_store._p_queue_of(system), format('lane %s %s', lane_id, token_number), deliver_at => due_at
+    parley_store._p_queue_of(system), convert_to(format('lane %s %s', lane_id, token_number), 'UTF8'),
+    deliver_at => due_at, caller => parley.current_caller()
   );
 end
 $$;

@@ -291,7 +291,9 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform parley.put(
-    parley_store._p_queue_of(system), format('due %s %s', lane_id, array_to_string(items, ' ')), deliver_at => due_at
+    parley_store._p_queue_of(system),
+    convert_to(format('due %s %s', lane_id, array_to_string(items, ' ')), 'UTF8'),
+    deliver_at => due_at, caller => parley.current_caller()
   );
 end
 $$;
