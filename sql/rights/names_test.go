@@ -205,7 +205,7 @@ func TestRightsWhatIsVisibleIsTheSameInFunctionsAndViews(t *testing.T) {
 func TestRightsStateOfAQueueIsShownToThoseWhoSeeIt(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)
-	b.Exec("insert into parley._p_set_aside (endpoint_id, position, moved_position, rollbacks) select e.endpoint_id, 0, 0, 5 "+
+	b.Exec("insert into parley._p_set_aside (endpoint_id, service_id, position, moved_position, rollbacks) select e.endpoint_id, e.service_id, 0, 0, 5 "+
 		"from parley._p_endpoint as e where e.conversation_handle = $1", b.Dialog())
 	id := sqltest.Value[int](b.Session, "select object_id from parley.service_queues where name = 'Asking'")
 	role := b.Role("outsider")

@@ -23,8 +23,8 @@ const walkScene = `
 	select parley.begin_conversation_timer((select trim('''' from split_part(literal, '::', 1))::uuid from public.given), 0);
 	select parley.send((select trim('''' from split_part(literal, '::', 1))::uuid from public.given), '//test/Request', 'TOPSECRET 7', deliver_at =>
 		now() + interval '1 day');
-	insert into parley._p_set_aside (endpoint_id, position, moved_position, rollbacks)
-	select e.endpoint_id, 0, 0, 5 from parley._p_endpoint as e where not e.is_initiator;
+	insert into parley._p_set_aside (endpoint_id, service_id, position, moved_position, rollbacks)
+	select e.endpoint_id, e.service_id, 0, 0, 5 from parley._p_endpoint as e where not e.is_initiator;
 	select parley.create_queue('Jobs', kind => 'SIMPLE');
 	select parley.put('Jobs', 'TOPSECRET once'::text, deduplication_key => 'TOPSECRET key');
 	select parley.put_batch('Jobs', array['TOPSECRET 4', 'TOPSECRET 5']);
@@ -33,6 +33,8 @@ const walkScene = `
 	select q.queue_id, 1024, 5, 5 from parley._p_queue as q where q.name = 'Jobs';
 	update parley._p_message as m set lane = parley._p_set_aside_lane(s.queue_id)
 	from parley._p_set_aside_message as s where m.position = 1024 and parley._p_owner_of_lane(m.lane) = s.queue_id;
+	insert into parley._p_edited_message (queue_id, position, role_name, reason, body)
+	select q.queue_id, 1024, current_user, 'TOPSECRET 16', 'TOPSECRET 17' from parley._p_queue as q where q.name = 'Jobs';
 	insert into parley._p_message_failure (queue_id, position, key_id, failed_at, error)
 	select q.queue_id, m.position, m.endpoint_id, now(), 'TOPSECRET 8'
 	from parley._p_queue as q
@@ -41,6 +43,7 @@ const walkScene = `
 	select parley.create_queue('Retried', kind => 'SIMPLE');
 	select parley.keep_finished('Retried', '1 hour'), parley.done('Retried', 7, '"TOPSECRET 13"');
 	select parley.put_group('Retried', array['TOPSECRET 14'], 'Retried', 'TOPSECRET 15');
+	select parley.set_queue_limits('Retried', ageing => '7 days');
 	select parley.schedule('Nightly', 'Retried', 'TOPSECRET 12', every => '1 day'), parley.run_schedule('Nightly');
 	select parley.put('Retried', 'TOPSECRET 10'::text);
 	select parley.retry('Retried', message_id, 'TOPSECRET 11') from parley.peek_messages('Retried');
@@ -79,13 +82,14 @@ var literalsOf = map[string]map[string]string{
 	"parley.drop_service":                 {"name": "'//test/Answerer'"},
 	"parley.move_conversation":            {"conversation_group_id": "gen_random_uuid()"},
 	"parley.discard_message":              {"queue": "'Jobs'", "message_id": "1024"},
+	"parley.edit_message":                 {"queue": "'Jobs'", "message_id": "1024"},
 	"parley.peek_messages":                {"queue": "'Jobs'"},
 	"parley.put":                          {"queue": "'Jobs'", "key": "null", "priority": "5", "deliver_at": "null"},
 	"parley.put_batch":                    {"queue": "'Jobs'", "key": "null", "priority": "5", "deliver_at": "null"},
 	"parley.retry_message":                {"queue": "'Jobs'", "message_id": "1024"},
 	"parley.retry":                        {"queue": "'Jobs'", "message_id": "2048", "delay": "null"},
 	"parley.fail":                         {"queue": "'Jobs'", "message_id": "2048"},
-	"parley.schedule":                     {"name": "'Nightly'", "queue": "'Retried'", "cron": "null", "every": "'1 day'", "time_zone": "'UTC'", "missed": "'ONCE'"},
+	"parley.schedule":                     {"name": "'Nightly'", "queue": "'Retried'", "cron": "null", "every": "'1 day'", "time_zone": "'UTC'", "missed": "'ONCE'", "from_service": "null", "to_service": "null", "contract": "'DEFAULT'", "message_type": "'DEFAULT'"},
 	"parley.unschedule":                   {"name": "'Nightly'"},
 	"parley.pause_schedule":               {"name": "'Nightly'"},
 	"parley.resume_schedule":              {"name": "'Nightly'"},
@@ -100,7 +104,7 @@ var literalsOf = map[string]map[string]string{
 	"parley.claim":                        {"queue": "'Jobs'", "count": "1", "lease": "'1 minute'"},
 	"parley.renew":                        {"queue": "'Jobs'", "lease": "'1 minute'", "progress": "null"},
 	"parley.complete":                     {"queue": "'Jobs'", "result": "null"},
-	"parley.give_back":                    {"queue": "'Jobs'", "delay": "null"},
+	"parley.give_back":                    {"queue": "'Jobs'", "delay": "null", "is_final": "false"},
 	"parley.set_retry_policy":             {"attempts": "3"},
 	"parley.create_queue":                 {"retry": "null"},
 	"parley.alter_queue":                  {"retry": "null"},

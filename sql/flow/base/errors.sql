@@ -99,6 +99,8 @@ from (values
   (6, 'activity', 'there is no such activity', 'Its outcome was told before, or its instance wants it no more.',
     'Roll back what was done for it, or leave it: nothing waits for the outcome.'),
   (10, 'parameters', 'parameters are %1$s', null, 'Give an object, such as {"order": 7}.'),
+  (15, 'migration', 'an instance of orchestration "%1$s" is not as it was read',
+    'It has ended, or was migrated before.', 'Read the instances again: parley_flow.instances_to_migrate.'),
   (15, 'not enlisted', 'orchestration "%1$s" is not enlisted', 'Nothing is begun of one that is Bound.',
     'Enlist or start it: select parley_flow.start(%1$L, ''orchestration'');'),
   (16, 'isolation', 'this needs READ COMMITTED',
@@ -107,7 +109,10 @@ from (values
   (17, 'node name', 'another process serves host "%2$s" as node "%1$s"',
     'It began at %3$s, and reported %4$s seconds ago.',
     'Give each node a name of its own: parley flow serve --node NAME. A process that was killed has the name until it '
-      || 'has not reported for fifteen seconds.')
+      || 'has not reported for fifteen seconds.'),
+  (18, 'attempt', 'attempt %1$s of the activity was given up',
+    'It failed, or its time was over: attempt %2$s is under way.',
+    'Roll back what was done for it, and take the next message. Call parley_flow.renew_activity during long work.')
 ) as e (number, situation, message, cause, remedy);
 
 comment on view parley_flow._p_error is 'The errors of the engine; %1$s and the like stand for a value.';

@@ -49,3 +49,44 @@ func TestMessagesOfAPortThatIsAwayCountForItAlone(t *testing.T) {
 	}
 	f.As(f.Role("outsider")).RefusesFlow(1, "select parley_flow._p_measure_ports()")
 }
+
+// A destination that hangs has no failure yet: its messages count for nobody else either, once nothing has gone for long. A port that is
+// slow, and sends, counts as before.
+func TestMessagesOfAPortThatHangsCountForItAlone(t *testing.T) {
+	t.Parallel()
+	f := sqltest.NewFlow(t)
+	f.SendPort("Hangs", "urn:s#Hangs", `{"pause_at": 5, "resume_at": 2}`)
+	f.SendPort("Slow", "urn:s#Slow", `{"pause_at": 5, "resume_at": 2}`)
+	for range 4 {
+		f.PublishFlow("urn:s#Hangs", `{}`)
+		f.PublishFlow("urn:s#Slow", `{}`)
+	}
+	waiting := func() int {
+		return sqltest.Value[int](f.Tx, "select value::integer from parley_flow._p_measure() where resource = 'messages waiting'")
+	}
+	claimed := f.Tx.ClaimFlow("Send")
+	if n := waiting(); n != 8 {
+		t.Errorf("%d count of what was just claimed", n)
+	}
+	f.Exec("update parley_store._p_lease set claimed_at = claimed_at - interval '20 seconds'")
+	for _, m := range claimed {
+		if m.Port == "Slow" {
+			f.Tx.CompleteFlow("Send", m)
+			break
+		}
+	}
+	if n := waiting(); n != 3 {
+		t.Errorf("%d count, of which 3 are of the port that sends", n)
+	}
+	for range 2 {
+		f.PublishFlow("urn:s#Hangs", `{}`)
+	}
+	if n := waiting(); n != 4 {
+		t.Errorf("%d count, of which one is beyond the limit of the port that hangs", n)
+	}
+	f.Exec("update parley_store._p_lane_change set at = at - interval '40 seconds'")
+	f.Exec("select parley_store.fold_lane_counts()")
+	if n := waiting(); n != 1 {
+		t.Errorf("%d count when the other one hangs too", n)
+	}
+}

@@ -152,7 +152,7 @@ comment on function parley_flow._p_resubmitted(parley_flow._p_message, bytea, js
 Arguments: message; body, null: the same; properties, promoted instead of those of the same name, null: removed.';
 
 create function parley_flow.resubmit(
-  suspension_id bigint, body bytea default null, properties jsonb default null,
+  suspension_id bigint, body bytea default null, properties jsonb default null, reason text default null,
   caller parley.caller default parley.current_caller()
 ) returns bigint
 language plpgsql security definer
@@ -174,6 +174,9 @@ begin
     found := parley_flow._p_require_properties(properties, false);
   end if;
   select * into v_message from parley_flow._p_message as m where m.message_id = v_suspended.message_id;
+  if body is not null or properties is not null then
+    perform parley_flow._p_keep_original(v_message.message_id);
+  end if;
   v_draft := parley_flow._p_resubmitted(v_message, body, properties);
   v_origin := row(
     v_message.location_id, v_message.receive_port_id, v_suspended.application, false, v_message.published_by
@@ -188,15 +191,17 @@ begin
   perform parley_flow._p_record_audit(v_caller, 'resubmit', format('message %s', v_message.message_id),
     jsonb_build_object('as', v_draft.message_id, 'has_new_body', body is not null, 'properties', (
       select jsonb_agg(k.key) from jsonb_object_keys(properties) as k (key)
-    )));
+    ), 'reason', left(reason, 1000)));
   return v_draft.message_id;
 end
 $$;
 
-comment on function parley_flow.resubmit(bigint, bytea, jsonb, parley.caller) is
+comment on function parley_flow.resubmit(bigint, bytea, jsonb, text, parley.caller) is
 'Puts another message in the place of a suspended one, with a link to it, and ends the suspended one: for its send port
 alone, into the pipeline of its location, or routed anew where it matched nothing. Gives the number of the new message.
-Arguments: suspension_id; body, null: the same; properties, promoted besides or instead, null removes one.
+One that differs leaves its original as it came, for as long as the retention "originals" says.
+Arguments: suspension_id; body, null: the same; properties, promoted besides or instead, null removes one; reason, that
+stands in parley_flow.audit, its first 1,000 characters.
 Errors: PF001 without OPERATE for its application, PF006 no such suspended message, PF010 malformed, PF015 its port or
 location is gone.';
 

@@ -1,7 +1,7 @@
--- Operations on instances: operators resume those that are suspended, and terminate any.
+-- Operations on instances: operators resume those that are suspended or wait for another attempt, and terminate any.
 --
 -- Locks: rows of _p_instance by number, those that a step has locked are passed by and left for the next call; then
--- lanes.
+-- their timers; then lanes.
 
 create function parley_flow._p_instance_conditions() returns text[]
 language sql immutable
@@ -95,14 +95,23 @@ begin
   found := parley_flow._p_require_instance_filter(filter);
   found := parley_flow._p_require_top(top);
   v_applications := parley_flow._p_applications_of(v_caller, 'OPERATE');
-  v_instances := parley_flow._p_instances_matching(filter || '{"status": "SUSPENDED"}', v_applications, null, top);
+  v_instances := array(
+    select m.instance_id
+    from unnest(array['SUSPENDED', 'RETRYING']) as r (status)
+    cross join lateral unnest(parley_flow._p_instances_matching(
+      filter || jsonb_build_object('status', r.status), v_applications, null, top
+    )) as m (instance_id)
+    where not filter ? 'status' or filter ->> 'status' = r.status
+    order by m.instance_id
+    limit top
+  );
   if dry_run is not false then
     return cardinality(v_instances);
   end if;
   v_instances := array(
     select i.instance_id
     from parley_flow._p_instance as i
-    where i.instance_id = any (v_instances) and i.status = 'SUSPENDED'
+    where i.instance_id = any (v_instances) and i.status in ('SUSPENDED', 'RETRYING')
     order by i.instance_id
     for update skip locked
   );
@@ -112,6 +121,7 @@ begin
   update parley_flow._p_instance as i
   set status = case when i.state is null then 'NEW' else 'WAITING' end, attempts = 0, changed_at = clock_timestamp()
   where i.instance_id = any (v_instances);
+  delete from parley_flow._p_instance_timer as t where t.instance_id = any (v_instances) and t.timer = '';
   insert into parley_flow._p_instance_event (instance_id, kind)
   select i.instance_id, 'RESUMED'
   from parley_flow._p_instance as i
@@ -126,7 +136,8 @@ $$;
 
 comment on function parley_flow.resume_instances(jsonb, integer, boolean, parley.caller) is
 'Has instances that are suspended go on where they stand: a step that failed is tried again, and messages that came
-meanwhile are taken. Gives how many: call it until it gives 0.
+meanwhile are taken. Those that wait for their next attempt have it at once, and count attempts from the first again.
+Gives how many: call it until it gives 0.
 Arguments: filter, conditions as docs/internals/orchestrations.md lists them; top, how many at most; dry_run, only
 count.
 Errors: PF001 without OPERATE, PF010 malformed.';

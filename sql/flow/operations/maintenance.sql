@@ -150,6 +150,7 @@ begin
     when 'counted messages' then parley_flow._p_count_messages()
     when 'held keys' then parley_flow._p_sweep_held_keys()
     when 'kept messages' then parley_flow._p_remove_kept()
+    when 'originals' then parley_flow._p_forget_originals()
     when 'begun bodies' then parley_flow._p_drop_begun_bodies()
     when 'counters' then parley_flow._p_fold_counters()
     when 'routing failures' then parley_flow._p_fold_routing_failures() + parley_flow._p_forget_failures()
@@ -258,8 +259,8 @@ begin
     return;
   end if;
   foreach task in array array[
-    'taken back', 'strays', 'ended instances', 'counted messages', 'held keys', 'kept messages', 'begun bodies',
-    'counters', 'routing failures', 'ledger', 'idempotency keys', 'suspects', 'nodes', 'pipelines',
+    'taken back', 'strays', 'ended instances', 'counted messages', 'held keys', 'kept messages', 'originals',
+    'begun bodies', 'counters', 'routing failures', 'ledger', 'idempotency keys', 'suspects', 'nodes', 'pipelines',
     'roles that are gone', 'audit', 'requests'
   ] loop
     error := null;

@@ -138,10 +138,55 @@ func TestResubmittedMessageIsLinked(t *testing.T) {
 	sqltest.Equal(f.Session, `mended 2 f`, `select convert_from(body, 'UTF8') || ' ' || (promoted ->> 'urn:p#Po') || ' ' || case when promoted ? 'urn:p#Amount' then 't' else 'f' end
 		from parley_flow._p_message where message_id = $1 and parent_id = $2`, second, first)
 	f.Tx.CompleteFlow("Send", got...)
+	sqltest.Equal(f.Session, first, "select message_id from parley_flow._p_message")
+	letOriginalsGo(f)
 	sqltest.Equal(f.Session, 0, "select count(*)::integer from parley_flow._p_message")
 	sqltest.Equal(f.Session, "SELF SEND Big, SELF SUSPEND ERP, SELF RESUBMIT ERP, SELF TERMINATE ERP, DESCENDANT SEND ERP", `
 		select string_agg(concat_ws(' ', relation, event, send_port), ', ' order by at, message) from parley_flow.track($1)`, first)
 	sqltest.Equal(f.Session, "ANCESTOR", "select distinct relation from parley_flow.track($1) where message = $2", second, first)
+}
+
+func letOriginalsGo(f sqltest.Flow) {
+	f.Helper()
+	f.Exec("update parley_flow._p_original set kept_until = clock_timestamp() - interval '1 s'")
+	f.Exec("select parley_flow.maintain()")
+}
+
+// A message that an operator edits stays as it came, for who may read content, with the reason in the audit; deliveries of it that are open
+// outlive that time.
+func TestOriginalOfAnEditedMessageStays(t *testing.T) {
+	t.Parallel()
+	f := sqltest.NewFlow(t)
+	first := f.PublishFlow("urn:s#Order", `{"urn:p#Amount": 2000, "urn:p#Po": "1"}`)
+	var open sqltest.ClaimedFlow
+	for _, m := range f.Tx.ClaimFlow("Send") {
+		if m.Port == "Big" {
+			open = m
+			continue
+		}
+		f.Tx.Exec("select parley_flow._p_suspend('Send', $1, array[$2::bigint], 'send.refused', 'no')", m.Lease, m.Item)
+	}
+	f.Exec("select parley_flow.resubmit(suspension_id, 'mended', reason => 'a slip of the pen') from parley_flow.suspended")
+	sqltest.Equal(f.Session, "<x/>", "select convert_from(parley_flow.read_message($1), 'UTF8')", first)
+	sqltest.Equal(f.Session, "a slip of the pen", "select detail ->> 'reason' from parley_flow.audit where operation = 'resubmit'")
+	letOriginalsGo(f)
+	sqltest.Equal(f.Session, "<x/>", "select convert_from(parley_flow.read_message($1), 'UTF8')", first)
+	f.Tx.CompleteFlow("Send", open)
+	f.Tx.CompleteFlow("Send", f.Tx.ClaimFlow("Send")...)
+	f.RefusesFlow(6, "select parley_flow.read_message($1)", first)
+	sqltest.Equal(f.Session, 0, "select ((select count(*) from parley_flow._p_message) + (select count(*) from parley_flow._p_done))::integer")
+}
+
+// A message that is resubmitted as it was leaves nothing behind.
+func TestMessageThatIsResubmittedAsItWasLeavesNoOriginal(t *testing.T) {
+	t.Parallel()
+	f := sqltest.NewFlow(t)
+	f.PublishFlow("urn:s#Order", "{}")
+	m := f.Tx.ClaimFlow("Send")[0]
+	f.Tx.Exec("select parley_flow._p_suspend('Send', $1, array[$2::bigint], 'send.refused', 'no')", m.Lease, m.Item)
+	f.Exec("select parley_flow.resubmit(suspension_id) from parley_flow.suspended")
+	f.Tx.CompleteFlow("Send", f.Tx.ClaimFlow("Send")...)
+	sqltest.Equal(f.Session, 0, "select count(*)::integer from parley_flow._p_message")
 }
 
 // The path of a message is there while it is, and after that.

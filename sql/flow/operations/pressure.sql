@@ -104,11 +104,15 @@ language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
   select s.send_port_id, c.items,
-    -- Of a port that is away nothing counts up to its own limit, and of others nothing that has failed.
+    -- Of a port that is away nothing counts up to its own limit, and of others nothing that has failed. One is away too
+    -- whose destination hangs: nothing has gone for long, though messages have failed, or are in somebody's hands.
     greatest(
       c.items - least(
         s.pause_at, case
-          when c.is_away or s.state = 'Stopped' or c.tried > 0 and c.went = 0 then c.items else c.tried
+          when c.is_away or s.state = 'Stopped'
+            or coalesce(c.went_at < clock_timestamp() - interval '15 seconds', true)
+            and (c.tried > 0 or c.claimed_at < clock_timestamp() - interval '15 seconds') then c.items
+          else c.tried
         end
       ), 0
     ), s.pause_at, s.resume_at
@@ -116,7 +120,7 @@ as $$
   join parley_flow._p_host as h on h.host_id = s.host_id
   join (
     select l.system, parley_flow._p_port_of_lane(l.lane) as port, sum(o.items)::bigint as items,
-      sum(o.tried)::bigint as tried, sum(o.outgoing_rate) as went,
+      sum(o.tried)::bigint as tried, max(o.went_at) as went_at, max(o.claimed_at) as claimed_at,
       -- Between two attempts the port is as far away as it was.
       bool_or(coalesce(
         l.next_attempt_at > clock_timestamp() - interval '1 minute' and l.last_error is not null
@@ -130,7 +134,7 @@ $$;
 
 comment on function parley_flow._p_backlogs() is
 'Gives how many messages wait for each send port, and how many of them count for the pressure on all: of a port whose
-destination is away, or that is stopped, those beyond pause_at; of others those that have not failed.';
+destination is away or hangs, or that is stopped, those beyond pause_at; of others those that have not failed.';
 
 create function parley_flow._p_measure_ports(caller parley.caller default parley.current_caller())
 returns table (send_port bigint, is_over boolean)

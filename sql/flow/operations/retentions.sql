@@ -16,6 +16,7 @@ select d.what, d.retention, d.lowest, d.meaning
 from (values
   ('audit', interval '1 year', interval '1 day', 'what administrators and operators did'),
   ('routing failures', '90 days', '1 day', 'causes for which messages matched nothing, since they were met last'),
+  ('originals', '30 days', '1 day', 'messages as they were before an operator edited and resubmitted them'),
   ('pipelines', '90 days', '1 day', 'versions of pipelines that are not the newest'),
   ('idempotency keys', '7 days', '1 hour', 'keys under which applications have published'),
   ('tracking', '30 days', '1 day', 'what happened to messages, where no other system shares the store'),

@@ -135,7 +135,11 @@ begin
     -- All others had their chance when it was published: but for those that began to wait after that.
     v_instances := array(
       select w.instance_id
-      from parley_flow._p_match_waits(array[v_message.promoted]) as w
+      from (
+        select m.instance_id from parley_flow._p_match_waits(array[v_message.promoted]) as m
+        union
+        select f.instance_id from parley_flow._p_match_failed_waits(v_message.promoted, v_message.written) as f
+      ) as w
       join parley_flow._p_instance as i on i.instance_id = w.instance_id
       where i.began_at > v_message.received_at and w.instance_id <> $4
       order by w.instance_id

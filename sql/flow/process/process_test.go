@@ -205,11 +205,39 @@ func TestVersionsLiveSideBySide(t *testing.T) {
 		where action = 'instances'`
 	sqltest.Equal(d.Session, "instances keep 1 1", apply, "keep", "1")
 	sqltest.Equal(d.Session, "1", "select string_agg(version::text, ',') from parley_flow._p_instance")
-	sqltest.Equal(d.Session, "instances migrate 1 1", apply, "migrate", "2")
-	sqltest.Equal(d.Session, "3", "select string_agg(version::text, ',') from parley_flow._p_instance")
-	sqltest.Equal(d.Session, "instances terminate 3 1", apply, "terminate", "3")
+	// The state is one of its version: the program that knows both migrates it, and one without a state goes on at once.
+	d.Exec(`insert into parley_flow._p_instance (send_port_id, version, status) select s.send_port_id, 1, 'NEW' from parley_flow._p_send_port as s
+		where s.name = 'Waits'`)
+	sqltest.Equal(d.Session, "instances migrate 1 2", apply, "migrate", "2")
+	sqltest.Equal(d.Session, "1,3", "select string_agg(version::text, ',' order by version) from parley_flow._p_instance")
+	d.migrates()
+	sqltest.Equal(d.Session, "instances terminate 3 2", apply, "terminate", "3")
 	d.Exec("select parley_flow.maintain()")
 	sqltest.Equal(d.Session, 0, "select count(*)::integer from parley_flow._p_instance")
+}
+
+// migrates holds that who administers and reads contents migrates the instance of version 1, once, to waits that the version has.
+func (d desk) migrates() {
+	d.Helper()
+	const given = "select format('%s %s %s', version, newest, state) from parley_flow.instances_to_migrate('Waits')"
+	sqltest.Equal(d.Session, "1 3 {}", given)
+	role := d.Role("migrator")
+	d.Exec("select parley_flow.grant_right('ADMINISTER', $1)", role)
+	s := d.As(role)
+	s.RefusesFlow(1, given)
+	d.Exec("select parley_flow.grant_right('READ_CONTENT', $1, application => 'Orders')", role)
+	sqltest.Equal(s, "1 3 {}", given)
+	const migrate = `select parley_flow.migrate_instances('Waits', jsonb_build_array(jsonb_build_object('instance',
+		(select min(instance_id) from parley_flow.instances), 'version', 1, 'waits', $1::jsonb, 'timers', '[{"id": "t", "at": "2030-01-01T00:00:00Z"}]'::jsonb,
+		'stands_at', '["body/1"]'::jsonb)), array['{"of": 3}'])`
+	s.RefusesFlow(6, migrate, `[{"id": "w", "receive": "1", "equal": {"urn:p#Po": "a"}, "filter": []}]`)
+	sqltest.Equal(s, 1, migrate, "[]")
+	sqltest.Equal(d.Session, "3 {\"of\": 3} body/1 0 1 RESUMED", `
+		select concat_ws(' ', i.version, i.state, i.stands_at[1], (select count(*) from parley_flow._p_instance_wait as w where w.instance_id = i.instance_id),
+			(select count(*) from parley_flow._p_instance_timer as t where t.instance_id = i.instance_id),
+			(select e.kind from parley_flow._p_instance_event as e where e.instance_id = i.instance_id))
+		from parley_flow._p_instance as i where i.state is not null`)
+	s.RefusesFlow(15, migrate, "[]")
 }
 
 // Operators are told of instances that are suspended and of orchestrations that are stopped, and counters have how many instances there are.

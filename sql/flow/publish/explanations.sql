@@ -1,37 +1,11 @@
--- Why a message matched nothing: the subscription that was nearest, and what it missed.
+-- Why a message matched nothing: the subscription that was nearest, and what it missed. It is a filter of a send port,
+-- or a wait of an instance (flow/publish/near_waits.sql).
 --
 -- Predicates that are missed for one reason count once: all that a message lacks because it has no type, and all values
 -- that may have been read in the wrong charset. So the nearest subscription is the one that one remedy would satisfy.
 
-create function parley_flow._p_reason(predicate parley_flow._p_predicate, key jsonb, draft parley_flow._p_draft)
-returns text
-language sql stable
-set search_path = pg_catalog, pg_temp
-as $$
-  select case
-    when predicate.property = 'MessageID'
-      or parley_flow._p_satisfies(
-        key ->> predicate.property, predicate.operator, predicate.operand, predicate.operands, predicate.type
-      ) then 'SATISFIED'
-    -- A pipeline that makes no type promotes nothing of the body. The engine and its adapters promote their own.
-    when draft.message_type is null and not key ? predicate.property
-      and (predicate.property = 'MessageType' or predicate.property ~ '#')
-      and not starts_with(predicate.property, 'urn:parley:') then 'UNTYPED'
-    -- Text that is ASCII, which has a byte for each character, is the same in each charset.
-    when draft.written ? 'urn:parley:pipeline#Warning'
-      and octet_length(convert_to(draft.promoted ->> predicate.property, 'UTF8'))
-      > length(draft.promoted ->> predicate.property) then 'ENCODING'
-  end
-$$;
-
-comment on function parley_flow._p_reason(parley_flow._p_predicate, jsonb, parley_flow._p_draft) is
-'Gives why a predicate of a filter missed a message: UNTYPED, the message has no type, and with it no property of its
-body; ENCODING, two charsets were declared for it, and the value is not ASCII; null, it has another value, or none;
-SATISFIED, it did not.
-Arguments: predicate; key, as _p_routing_key gives it; draft, the message.';
-
 create function parley_flow._p_near_misses(key jsonb, draft parley_flow._p_draft) returns table (
-  send_port_id integer, port_group text, missed jsonb, reasons text[]
+  send_port_id integer, port_group text, missed jsonb, reasons text[], satisfied bigint
 )
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -73,7 +47,8 @@ begin
     ) filter (where s.reason is distinct from 'SATISFIED'),
     -- One for a reason, and one for each predicate without any.
     array_agg(distinct coalesce(s.reason, format('predicate %s', p.ordinal)))
-      filter (where s.reason is distinct from 'SATISFIED') as reasons
+      filter (where s.reason is distinct from 'SATISFIED') as reasons,
+    count(*) filter (where s.reason = 'SATISFIED')
   from (select distinct n.group_id from near as n) as n
   join parley_flow._p_group as g using (group_id)
   join parley_flow._p_predicate as p using (group_id)
@@ -95,10 +70,12 @@ for a reason of the whole message, and with the most predicates that were satisf
 Arguments: key, as _p_routing_key gives it; draft, the message.';
 
 create type parley_flow._p_explanation as (
-  explanation text, send_port text, port_group text, missed jsonb
+  explanation text, send_port text, port_group text, missed jsonb, receive text
 );
 
-comment on type parley_flow._p_explanation is 'Why a message matched nothing.';
+comment on type parley_flow._p_explanation is
+'Why a message matched nothing. send_port and port_group: whose filter was nearest, or, with the place of a receive, an
+orchestration whose instance waits there.';
 
 create function parley_flow._p_bound_matching(promoted jsonb) returns parley_flow._p_explanation
 language plpgsql stable
@@ -145,7 +122,7 @@ begin
         )
       )
     ) then
-      return row('NOT_ENLISTED', v_port.name, v_port.port_group, null)::parley_flow._p_explanation;
+      return row('NOT_ENLISTED', v_port.name, v_port.port_group, null, null)::parley_flow._p_explanation;
     end if;
   end loop;
   return null;
@@ -167,15 +144,26 @@ begin
   if v_explanation.explanation is not null then
     return v_explanation;
   end if;
-  select s.name, n.port_group, n.missed, n.reasons into v_near
-  from parley_flow._p_near_misses(parley_flow._p_routing_key(draft.promoted), draft) as n
-  join parley_flow._p_send_port as s on s.send_port_id = n.send_port_id;
+  select s.name, n.port_group, n.missed, n.reasons, n.receive into v_near
+  from (
+    select p.send_port_id, p.port_group, null as receive, p.missed, p.reasons, p.satisfied
+    from parley_flow._p_near_misses(parley_flow._p_routing_key(draft.promoted), draft) as p
+    union all
+    select w.send_port_id, null, w.receive, w.missed, w.reasons, w.satisfied
+    from parley_flow._p_near_waits(draft) as w
+  ) as n
+  join parley_flow._p_send_port as s on s.send_port_id = n.send_port_id
+  order by cardinality(n.reasons), 'UNTYPED' = any (n.reasons) desc, 'ENCODING' = any (n.reasons) desc,
+    n.satisfied desc, n.receive nulls first
+  limit 1;
   v_explanation.send_port := v_near.name;
   v_explanation.port_group := v_near.port_group;
   v_explanation.missed := v_near.missed;
+  v_explanation.receive := v_near.receive;
   v_explanation.explanation := case
     when v_near.name is null then 'NO_SUBSCRIPTION'
     when cardinality(v_near.reasons) > 1 then 'SEVERAL_PREDICATES'
+    when v_near.reasons[1] = 'CORRELATION' then 'NO_INSTANCE'
     when v_near.reasons[1] in ('UNTYPED', 'ENCODING') then v_near.reasons[1]
     else 'ONE_PREDICATE'
   end;
@@ -186,4 +174,5 @@ $$;
 comment on function parley_flow._p_explain(parley_flow._p_draft) is
 'Finds out why a message matched nothing: a send port that would get it is not enlisted; there is no subscription; of
 the nearest one all that was missed is what a message without a type has not, or values that may have been read in the
-wrong charset; or one predicate, or several for as many reasons.';
+wrong charset; or one predicate, or several for as many reasons. The nearest may be a wait of an instance: when all that
+it missed are values of correlation sets, no instance waits for those of the message.';

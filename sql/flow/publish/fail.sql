@@ -1,7 +1,8 @@
 -- Messages that fail before anybody gets them: suspended, or routed as failed messages.
 --
 -- A failed message that is routed has the body of the one that failed, all its properties written, and ErrorReport
--- properties promoted. No port asks for it: the one that failed is suspended after all.
+-- properties promoted. Ports get it, and instances whose receive asks for an ErrorReport property, also the one that
+-- has sent what failed. Where no subscriber asks for it the one that failed is suspended after all.
 
 create function parley_flow._p_error_report(
   draft parley_flow._p_draft, receive_port text, location text, address text, adapter text, send_port text, code text,
@@ -59,14 +60,34 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_ports integer[] := array(select m.send_port_id from parley_flow._p_match(array[draft.promoted]) as m);
+  v_instances bigint[] := array(
+    select w.instance_id
+    from parley_flow._p_match_failed_waits(draft.promoted, draft.written) as w
+    -- A message of a convoy is decided about in its lane.
+    where not exists (
+      select
+      from parley_flow._p_send_port as s
+      where s.send_port_id = w.send_port_id and s.send_port_id = any (v_ports) and s.convoy is not null
+    )
+    order by w.instance_id
+  );
 begin
-  if v_ports = '{}' then
+  if v_ports = '{}' and v_instances = '{}' then
     return false;
   end if;
-  perform parley_flow._p_store_drafts(array[draft], origin, array[cardinality(v_ports)]);
-  perform parley_flow._p_deliver(
-    array[draft.message_id], array[draft.promoted], array_fill(1, array[cardinality(v_ports)]), v_ports
+  perform parley_flow._p_store_drafts(
+    array[draft], origin, array[cardinality(v_ports) + cardinality(v_instances)]
   );
+  if v_ports <> '{}' then
+    perform parley_flow._p_deliver(
+      array[draft.message_id], array[draft.promoted], array_fill(1, array[cardinality(v_ports)]), v_ports
+    );
+  end if;
+  if v_instances <> '{}' then
+    perform parley_flow._p_deliver_to_instances(
+      array[draft.message_id], array_fill(1, array[cardinality(v_instances)]), v_instances
+    );
+  end if;
   return true;
 end
 $$;

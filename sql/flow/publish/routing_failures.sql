@@ -12,6 +12,7 @@ create table parley_flow._p_routing_failure (
   explanation text not null,
   send_port text,
   port_group text,
+  receive text,
   missed jsonb,
   failures bigint not null default 0,
   first_at timestamptz not null default clock_timestamp(),
@@ -22,9 +23,9 @@ create table parley_flow._p_routing_failure (
 
 comment on table parley_flow._p_routing_failure is
 'Causes for which messages matched nothing. cause_id: 48 bits of a hash of what makes the cause; explanation:
-NO_SUBSCRIPTION, NOT_ENLISTED, UNTYPED, ENCODING, ONE_PREDICATE or SEVERAL_PREDICATES; send_port and port_group: whose
-filter was nearest; missed: its predicates that were not satisfied; sample: the promoted properties of the newest
-message that was added up.';
+NO_SUBSCRIPTION, NOT_ENLISTED, NO_INSTANCE, UNTYPED, ENCODING, ONE_PREDICATE or SEVERAL_PREDICATES; send_port and
+port_group: whose filter was nearest; receive: of an orchestration, the place of the receive at which an instance waits;
+missed: predicates that were not satisfied; sample: the promoted properties of the newest message that was added up.';
 
 create index _p_routing_failure_last on parley_flow._p_routing_failure (last_at);
 
@@ -44,13 +45,13 @@ row of the cause.';
 alter table parley_flow._p_routing_hit replica identity full;
 
 create view parley_flow._p_routing_cause as
-select f.cause_id, f.receive_port, f.location, f.message_type, f.explanation, f.send_port, f.port_group, f.missed,
-  f.failures, f.first_at, f.last_at, f.sample_message_id, f.sample
+select f.cause_id, f.receive_port, f.location, f.message_type, f.explanation, f.send_port, f.port_group, f.receive,
+  f.missed, f.failures, f.first_at, f.last_at, f.sample_message_id, f.sample
 from parley_flow._p_routing_failure as f
 union all
 (
   select distinct on (h.cause_id) h.cause_id, c.receive_port, c.location, c.message_type, c.explanation, c.send_port,
-    c.port_group, c.missed, 0, h.at, h.at, h.message_id, h.sample
+    c.port_group, c.receive, c.missed, 0, h.at, h.at, h.message_id, h.sample
   from parley_flow._p_routing_hit as h
   cross join jsonb_populate_record(null::parley_flow._p_routing_failure, h.cause) as c
   where h.cause is not null
@@ -76,7 +77,9 @@ declare
     'location', (select l.name from parley_flow._p_receive_location as l where l.location_id = origin.location_id),
     'message_type', draft.message_type, 'explanation', v_explanation.explanation,
     'send_port', v_explanation.send_port, 'port_group', v_explanation.port_group, 'missed', v_explanation.missed
-  );
+  ) || case
+    when v_explanation.receive is null then '{}' else jsonb_build_object('receive', v_explanation.receive)
+  end;
   v_id constant bigint := (
     'x' || encode(substr(sha256(convert_to(v_cause::text, 'UTF8')), 1, 6), 'hex')
   )::bit(48)::bigint;
@@ -114,11 +117,11 @@ declare
   v_folded integer;
 begin
   insert into parley_flow._p_routing_failure (
-    cause_id, receive_port, location, message_type, explanation, send_port, port_group, missed, first_at, last_at,
-    sample_message_id, sample
+    cause_id, receive_port, location, message_type, explanation, send_port, port_group, receive, missed, first_at,
+    last_at, sample_message_id, sample
   )
-  select c.cause_id, c.receive_port, c.location, c.message_type, c.explanation, c.send_port, c.port_group, c.missed,
-    c.first_at, c.last_at, c.sample_message_id, c.sample
+  select c.cause_id, c.receive_port, c.location, c.message_type, c.explanation, c.send_port, c.port_group,
+    c.receive, c.missed, c.first_at, c.last_at, c.sample_message_id, c.sample
   from parley_flow._p_routing_cause as c
   where not exists (select from parley_flow._p_routing_failure as f where f.cause_id = c.cause_id)
   order by c.cause_id

@@ -3,6 +3,26 @@
 -- A claim is a lease of the store on items of one lane. No transaction stays open while messages are sent, but where a
 -- port writes into this database.
 
+create function parley_flow._p_passed_lanes(passed_by text[], orchestrations text[]) returns text[]
+language sql immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select array(
+    select l.beginning
+    from unnest(passed_by) as p (port)
+    cross join lateral unnest(case
+      when p.port like '%#' then array[p.port || '0', p.port || '1']
+      when p.port = any (orchestrations) then array[p.port || '##']
+      else array[p.port || '#']
+    end) as l (beginning)
+  )
+$$;
+
+comment on function parley_flow._p_passed_lanes(text[], text[]) is
+'Gives for parley_store.claim_work the lanes of what a claim passes by: of an orchestration those of messages that begin
+instances, or, with # at its end, the sixteen of messages for instances and convoys.
+Arguments: passed_by, as _p_claim has it; orchestrations, their names.';
+
 create function parley_flow._p_claim(
   host text, holder text, lanes integer default 10, each integer default 100, lease interval default '1 minute',
   timeout integer default 0, passed_by text[] default null, top integer default null,
@@ -33,7 +53,7 @@ begin
       v_host.system, least(lanes * each, top, 10000), lanes, lease, holder, timeout => _p_claim.timeout,
       each => _p_claim.each, passed_by => case
         when cardinality(_p_claim.passed_by) > 0
-        then array(select p.port || '#' from unnest(_p_claim.passed_by) as p (port))
+        then parley_flow._p_passed_lanes(_p_claim.passed_by, v_processes)
       end
     ) as w
   );
@@ -103,7 +123,9 @@ is no message where an instance only has to go on; KILLED of such a one of which
 Of an ordered port the messages of a key are to be sent in this order, and none behind one that failed. A message of
 which hosts may have died is claimed alone. A body of up to 8,000 bytes is given; a larger one is read by _p_read_body.
 Arguments: host; holder, a name for the node; lanes, how many; each, how many messages of one; lease, for how long;
-timeout, milliseconds to wait for work (0: do not wait); passed_by, send ports from which nothing is claimed now;
+timeout, milliseconds to wait for work (0: do not wait); passed_by, send ports from which nothing is claimed now; the
+name of an orchestration passes by what begins instances, with # at its end what is for instances and convoys; the empty
+name passes by what operators resubmit;
 top, how many messages of all lanes (null: as many as there are lanes and of each).
 Errors: PF001, PF016, PS002.';
 

@@ -200,6 +200,8 @@ func TestOperatorsMoveAHeadAlone(t *testing.T) {
 			if !slices.Equal(sent, want) {
 				t.Errorf("sent %v, want %v", sent, want)
 			}
+			f.Exec("update parley_flow._p_original set kept_until = clock_timestamp() - interval '1 s'")
+			f.Exec("select parley_flow.maintain()")
 			sqltest.Equal(f.Session, 0, "select (select count(*) from parley_flow._p_held_key)::integer + (select count(*) from parley_flow._p_message)::integer + (select count(*) from parley_flow._p_suspended)::integer")
 		})
 	}
@@ -338,4 +340,35 @@ func TestAKeyWhoseHeadIsDecidedAboutWaitsForNobody(t *testing.T) {
 			t.Errorf("after %s, stop and start, %v were sent, not %v", operation, got, want)
 		}
 	}
+}
+
+// Failures of a head are over when it is sent: the message behind it has all its retries, as if no other had failed before it.
+func TestTheNextHeadOfAKeyHasAllItsRetries(t *testing.T) {
+	t.Parallel()
+	f := sqltest.NewFlow(t)
+	f.Exec(`select parley_flow.apply('{"retry policy": {"late": {"count": 2, "interval": "1 hour", "jitter": 0}}}')`)
+	ordered(f, `{"ordered": true, "order_key": "urn:p#Key", "retry_policy": "late"}`)
+	first, second := publishKey(f, "a"), publishKey(f, "a")
+	// fails has the head fail, and lets the time of its next attempt come.
+	fails := func(head sqltest.ClaimedFlow) {
+		if got := f.Tx.RetryFlow("Send", head); !strings.HasPrefix(got, "HELD") {
+			t.Fatal(got)
+		}
+		f.Exec("update parley_store._p_lane_state set next_attempt_at = null where next_attempt_at is not null; select parley_store.repair_lanes(overdue => '0')")
+	}
+	fails(f.Tx.ClaimFlow("Send")[0])
+	fails(f.Tx.ClaimFlow("Send")[0])
+	claimed := f.Tx.ClaimFlow("Send")
+	if len(claimed) != 2 || claimed[0].Message != first || claimed[0].Attempts != 2 {
+		t.Fatalf("claimed %+v", claimed)
+	}
+	f.Tx.CompleteFlow("Send", claimed[0])
+	next := claimed[1]
+	for range 2 {
+		fails(next)
+		next = f.Tx.ClaimFlow("Send")[0]
+	}
+	sqltest.Equal(f.Session, 0, "select count(*)::integer from parley_flow._p_suspended")
+	fails(next)
+	sqltest.Equal(f.Session, second, "select message_id from parley_flow._p_suspended where attempts = 3")
 }

@@ -1,4 +1,7 @@
 -- Instances that run while their orchestration changes: they go on as they began, with the new version, or end.
+--
+-- The state of an instance is one of its version. Here only those go on with another one that have none yet; the others
+-- are migrated by a program that knows both versions (flow/process/migration.sql), or keep theirs.
 
 create function parley_flow._p_change_running(name text, settings jsonb) returns setof parley_flow.change
 language plpgsql
@@ -18,7 +21,9 @@ begin
     order by i.version
   loop
     if v_decision = 'migrate' then
-      update parley_flow._p_instance as i set version = v_port.version where i.instance_id = any (v_version.ids);
+      update parley_flow._p_instance as i
+      set version = v_port.version
+      where i.instance_id = any (v_version.ids) and i.state is null;
     elsif v_decision = 'terminate' then
       insert into parley_flow._p_instance_to_end (instance_id)
       select u.id from unnest(v_version.ids) as u (id)
@@ -35,4 +40,5 @@ $$;
 
 comment on function parley_flow._p_change_running(text, jsonb) is
 'Does to instances of earlier versions what the setting running says, and gives how many there are of each. Those that
-are to end are ended by maintenance, one after the other.';
+are to end are ended by maintenance, one after the other. Those that are to migrate, and have a state, keep their
+version until parley_flow.migrate_instances: parley flow apply calls it in its transaction.';

@@ -147,6 +147,61 @@ comment on function parley_flow._p_match_waits(jsonb[]) is
 'Gives the instances that wait for some messages, whose promoted properties are given; n counts them from 1 on. Of the
 waits that this snapshot shows: whether an instance is over meanwhile is decided when the delivery is claimed.';
 
+create function parley_flow._p_match_failed_waits(promoted jsonb, written jsonb) returns table (
+  instance_id bigint, send_port_id integer
+)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  v_all constant jsonb := coalesce(written, '{}') || promoted;
+begin
+  if not promoted ? 'ErrorReport.ErrorType' then
+    return;
+  end if;
+  return query
+  with facts as materialized (
+    select a.property, parley_flow._p_canonical(v_all ->> a.property, a.type) as value
+    from parley_flow._p_awaited_property as a
+    where v_all ->> a.property is not null
+  )
+
+  select distinct w.instance_id, i.send_port_id
+  from facts as f
+  cross join lateral (
+    select o.instance_id, o.property, o.value, o.others, o.filter
+    from parley_flow._p_instance_wait as o
+    where o.hash = parley_flow._p_hash(f.property, f.value)
+    offset 0
+  ) as w
+  join parley_flow._p_instance as i on i.instance_id = w.instance_id
+  where w.property = f.property and w.value = f.value
+    and exists (
+      select
+      from (
+        select w.property as name
+        union all
+        select o.name from jsonb_object_keys(w.others) as o (name)
+        union all
+        select p.predicate ->> 'property' from jsonb_array_elements(w.filter) as p (predicate)
+      ) as a
+      where starts_with(a.name, 'ErrorReport.')
+    )
+    and parley_flow._p_matches_all(v_all, w.others, w.filter);
+end
+$$;
+
+comment on function parley_flow._p_match_failed_waits(jsonb, jsonb) is
+'Gives the instances that wait for a failed message: those whose receive asks for an ErrorReport property. Nothing else
+of such a message is promoted, but a receive that asks for it has its values of before compared too, by which it belongs
+to its instance.
+Arguments: promoted and written, the properties of the failed message.';
+
 create function parley_flow._p_waiting_for(
   promoted jsonb[], matched_ns integer[], matched_ports integer[], publishers bigint[], are_failed boolean[],
   out ns integer[], out instances bigint[]

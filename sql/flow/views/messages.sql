@@ -183,14 +183,15 @@ Errors: PF010 malformed.';
 create function parley_flow._p_routing_failure_rows(caller parley.caller default parley.current_caller())
 returns table (
   cause_id bigint, receive_port text, location text, message_type text, explanation text, send_port text,
-  port_group text, missed jsonb, failures bigint, first_at timestamptz, last_at timestamptz, sample_message_id bigint,
-  sample jsonb
+  port_group text, receive text, missed jsonb, failures bigint, first_at timestamptz, last_at timestamptz,
+  sample_message_id bigint, sample jsonb
 )
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 as $$
   select f.cause_id, f.receive_port, f.location, f.message_type, f.explanation,
     case when v.is_shown then f.send_port end, case when v.is_shown then f.port_group end,
+    case when v.is_shown then f.receive end,
     case when v.is_shown then f.missed else '[]' end,
     f.failures + coalesce(h.failures, 0), f.first_at, greatest(f.last_at, h.last_at), f.sample_message_id,
     -- A property may have been declared sensitive since.
@@ -220,9 +221,13 @@ comment on function parley_flow._p_routing_failure_rows(parley.caller) is
 neither the name nor the filter.';
 
 create view parley_flow.routing_failures as
-select f.cause_id, f.receive_port, f.location, f.message_type, f.explanation, f.send_port, f.port_group, f.missed,
-  f.failures, f.first_at, f.last_at, f.sample_message_id, f.sample,
-  case case when f.send_port is null and f.explanation <> 'NO_SUBSCRIPTION' then 'HIDDEN' else f.explanation end
+select f.cause_id, f.receive_port, f.location, f.message_type, f.explanation, f.send_port, f.port_group, f.receive,
+  f.missed, f.failures, f.first_at, f.last_at, f.sample_message_id, f.sample,
+  case case
+      when f.send_port is null and f.explanation <> 'NO_SUBSCRIPTION' then 'HIDDEN'
+      when f.receive is not null then 'WAIT ' || f.explanation
+      else f.explanation
+    end
     when 'HIDDEN' then
       'A send port of another application was nearest, which this role may not see: ask an administrator of the engine.'
     when 'NO_SUBSCRIPTION' then
@@ -235,6 +240,35 @@ select f.cause_id, f.receive_port, f.location, f.message_type, f.explanation, f.
         f.port_group
       )
     end
+    when 'WAIT NO_INSTANCE' then format(
+      'Instances of orchestration "%s" wait at %s for messages like this one, but none for its values of: %s. The '
+        || 'instance has ended, has not begun, or its sender gave another value: see parley flow track of a message '
+        || 'that has the right one.', f.send_port, f.receive, (
+        select string_agg(p.predicate ->> 'property', ', ' order by p.n)
+        from jsonb_array_elements(f.missed) with ordinality as p (predicate, n)
+      )
+    )
+    when 'WAIT UNTYPED' then format(
+      'Instances of orchestration "%s" wait at %s for %s, which the message has not, because it has no type: give the '
+        || 'location or the port a pipeline that takes messages apart, or publish with a type and properties.',
+      f.send_port, f.receive, (
+        select string_agg(p.predicate ->> 'property', ', ' order by p.n)
+        from jsonb_array_elements(f.missed) with ordinality as p (predicate, n)
+      )
+    )
+    when 'WAIT ENCODING' then format(
+      'Two charsets were declared for the message, and it was read in one of them. An instance of orchestration "%s" '
+        || 'that waits at %s was nearest; not satisfied were: %s. Set the charset of the location, or have the sender '
+        || 'declare the one that it uses.', f.send_port, f.receive, f.missed
+    )
+    when 'WAIT ONE_PREDICATE' then format(
+      'An instance of orchestration "%s" that waits at %s was nearest, and one predicate was not satisfied: %s. Change '
+        || 'the filter of the receive, or find out why the message has another value.', f.send_port, f.receive, f.missed
+    )
+    when 'WAIT SEVERAL_PREDICATES' then format(
+      'An instance of orchestration "%s" that waits at %s was nearest; not satisfied were: %s.', f.send_port, f.receive,
+      f.missed
+    )
     when 'UNTYPED' then format(
       case
         when f.location is null
@@ -262,7 +296,7 @@ from parley_flow._p_routing_failure_rows() as f;
 
 comment on view parley_flow.routing_failures is
 'Why messages matched nothing, one row for a cause, for who holds VIEW. explanation: NO_SUBSCRIPTION, NOT_ENLISTED,
-UNTYPED, ENCODING, ONE_PREDICATE or SEVERAL_PREDICATES; send_port: that was nearest,
-null where the caller may not see its application; missed: its predicates that were
-not satisfied, where is_promoted says whether the message has the property, and explanation why it was missed, UNTYPED
-or ENCODING, where that is known; failures: how many messages.';
+NO_INSTANCE, UNTYPED, ENCODING, ONE_PREDICATE or SEVERAL_PREDICATES; send_port: that was nearest, null where the caller
+may not see its application; receive: of an orchestration, the place at which an instance waits; missed: predicates that
+were not satisfied, where is_promoted says whether the message has the property, and explanation why it was missed,
+UNTYPED, ENCODING or CORRELATION, a value of a correlation set, which is not shown; failures: how many messages.';
