@@ -111,6 +111,7 @@ type CreateType struct {
 	Table    *TableDefinition
 	Options  []*Option // WITH (MEMORY_OPTIMIZED = ON)
 	External *External
+	Text     string // of the whole statement
 }
 
 // CreateSchema is CREATE SCHEMA, perhaps with objects and rights. Page: statements/create-schema-transact-sql.

@@ -175,3 +175,21 @@ type UpdateStatistics struct {
 	Parens  bool // the names stand in parentheses
 	Options []*Option
 }
+
+// Rename gives an object another name, for sp_rename; no text is read as one. Page: system-stored-procedures/sp-rename-transact-sql.
+type Rename struct {
+	StatementAt
+	Name    Name
+	Written string // the name as the call has it
+	NewName string
+	Kind    string // COLUMN, INDEX, USERDATATYPE, OBJECT, PROCEDURE, or empty
+}
+
+// CheckIdentity is DBCC CHECKIDENT. Page: database-console-commands/dbcc-checkident-transact-sql.
+type CheckIdentity struct {
+	StatementAt
+	Table    Named
+	NoReseed bool
+	Value    Expression // of RESEED, or nil
+	IsQuiet  bool       // WITH NO_INFOMSGS
+}

@@ -102,14 +102,14 @@ func TestConstructsHaveStateAndPlace(t *testing.T) {
 		"SELECT dbo.NOSUCH(1)":                         "1:1 SELECT runs",
 		"SELECT * FROM sys.nosuch":                     "1:1 SELECT runs, 1:15 view sys.nosuch refused",
 		"EXEC sp_nosuch":                               "1:1 procedure sp_nosuch refused",
-		"CREATE QUEUE q ON g":                          "1:1 CREATE QUEUE later, 1:1 queue ON filegroup informs",
+		"CREATE QUEUE q ON g":                          "1:1 CREATE QUEUE runs, 1:1 queue ON filegroup informs",
 		"EXEC ('BACKUP DATABASE d TO DISK = ''x''')":   "1:1 EXECUTE text runs, 1:7 BACKUP DATABASE refused",
 		"EXEC sp_executesql N'PRINT 1'":                "1:1 sp_executesql runs, 1:20 PRINT runs",
 		"EXEC ('SELECT FROM')":                         "1:1 EXECUTE text runs, 1:7 text of EXECUTE refused",
-		"ALTER DATABASE d SET NOSUCH ON":               "1:1 ALTER DATABASE SET later, 1:22 ALTER DATABASE SET NOSUCH refused",
+		"ALTER DATABASE d SET NOSUCH ON":               "1:1 ALTER DATABASE SET runs, 1:22 ALTER DATABASE SET NOSUCH refused",
 		"SELECT @@NOSUCH":                              "1:1 SELECT runs, 1:8 @@NOSUCH refused",
-		"DECLARE @a hierarchyid, @b integer, @c dbo.t": "1:9 DECLARE variable runs, 1:12 type hierarchyid refused, 1:25 DECLARE variable runs, 1:28 type int runs, 1:37 DECLARE variable runs, 1:40 type of the user's later",
-		"EXEC srv.db.dbo.p":                            "1:1 name with a server refused, 1:1 EXECUTE procedure later",
+		"DECLARE @a hierarchyid, @b integer, @c dbo.t": "1:9 DECLARE variable runs, 1:12 type hierarchyid refused, 1:25 DECLARE variable runs, 1:28 type int runs, 1:37 DECLARE variable runs, 1:40 type of the user's runs",
+		"EXEC srv.db.dbo.p":                            "1:1 name with a server refused, 1:1 EXECUTE procedure runs",
 		"CREATE EVENT NOTIFICATION n ON SERVER FOR X TO SERVICE 's', 'current database'": "1:1 CREATE EVENT NOTIFICATION ON SERVER refused",
 	} {
 		var got []string

@@ -171,6 +171,7 @@ func (v *visitor) schemaObject(node ast.Node) bool {
 		}
 	case *ast.CreateSchema:
 		v.use(n, "CREATE SCHEMA")
+		v.when(len(n.Elements) > 0, n, "CREATE SCHEMA with objects")
 	case *ast.AlterSchema:
 		v.use(n, "ALTER SCHEMA")
 	case *ast.Sequence:
@@ -225,19 +226,38 @@ func (v *visitor) alterDatabase(n *ast.AlterDatabase) {
 	}
 }
 
+// grantable are the classes of objects on which rights are granted; the empty one is that of a database, a table, a queue or a procedure.
+var grantable = map[string]bool{
+	"": true, "OBJECT": true, "DATABASE": true, "ENDPOINT": true, "SERVICE": true, "CONTRACT": true, "MESSAGE TYPE": true, "ROUTE": true,
+	"REMOTE SERVICE BINDING": true, "CERTIFICATE": true, "SCHEMA": true, "TYPE": true,
+}
+
 // security has rights, users and keys.
 func (v *visitor) security(node ast.Node) bool {
 	switch n := node.(type) {
 	case *ast.Permission:
 		v.use(n, n.Verb)
+		v.when(n.OptionFor, n, "GRANT OPTION FOR")
+		v.when(n.Class == "ENDPOINT", n, "rights ON ENDPOINT")
+		v.when(!grantable[n.Class], n, "rights ON a class")
+		v.when(len(n.OnColumns) > 0, n, "rights on columns")
+	case *ast.PermissionItem:
+		v.when(len(n.Columns) > 0, n, "rights on columns")
 	case *ast.Authorization:
 		v.use(n, "ALTER AUTHORIZATION")
 	case *ast.Principal:
 		v.use(n, n.Verb+" "+n.Kind)
+		isOfServer := n.Kind == "LOGIN" && n.From == "CERTIFICATE"
+		v.when(isOfServer, n, "LOGIN FROM CERTIFICATE")
+		v.when(n.From != "" && n.From != "LOGIN" && !isOfServer, n, "principal FROM "+n.From)
 	case *ast.Certificate:
 		v.use(n, n.Verb+" CERTIFICATE")
+		v.when(n.From != "" && n.From != "FILE", n, "CERTIFICATE FROM "+n.From)
+		v.when(n.Verb == "CREATE" && len(n.PrivateKey) > 0 || n.Removes != "", n, "PRIVATE KEY of a certificate")
+		v.when(n.Encryption != nil, n, "ENCRYPTION BY PASSWORD")
 	case *ast.BackupCertificate:
 		v.use(n, "BACKUP CERTIFICATE")
+		v.when(len(n.PrivateKey) > 0, n, "PRIVATE KEY of a certificate")
 	case *ast.Key:
 		v.use(n, n.Verb+" "+n.Kind)
 	case *ast.Signature:

@@ -96,9 +96,12 @@ func (v *visitor) call(node ast.Node) bool {
 	case *ast.IdentityColumn:
 		v.use(n, "IDENTITY function")
 	case *ast.MethodCall:
-		if slices.Contains(xmlMethods, n.Method) {
+		switch {
+		case slices.Contains(xmlMethods, n.Method):
 			v.use(n, "."+n.Method+"()")
-		} else if n.Method != "WRITE" && n.Method != "write" {
+		case strings.EqualFold(n.Method, "WRITE"):
+			v.use(n, ".WRITE()")
+		default:
 			v.use(n, "method of a CLR type")
 		}
 	case *ast.PropertyAccess:

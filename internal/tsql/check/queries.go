@@ -141,6 +141,8 @@ func (v *visitor) change(node ast.Node) bool {
 		v.use(n, "MERGE")
 	case *ast.Truncate:
 		v.use(n, "TRUNCATE TABLE")
+	case *ast.CheckIdentity:
+		v.use(n, "DBCC CHECKIDENT")
 	case *ast.Output:
 		v.use(n, "OUTPUT")
 	case *ast.Target:

@@ -171,8 +171,11 @@ func (v *visitor) session(node ast.Node) bool {
 		v.use(n, "USE")
 	case *ast.ExecuteAs:
 		v.use(n, "EXECUTE AS")
+		v.when(n.NoRevert, n, "EXECUTE AS WITH NO REVERT")
+		v.when(n.CookieFor != "", n, "EXECUTE AS WITH COOKIE")
 	case *ast.Revert:
 		v.use(n, "REVERT")
+		v.when(n.Cookie != "", n, "REVERT WITH COOKIE")
 	case *ast.Reconfigure:
 		v.use(n, "RECONFIGURE")
 	case *ast.Kill:

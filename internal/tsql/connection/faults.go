@@ -1,7 +1,9 @@
 package connection
 
 import (
+	"context"
 	"errors"
+	"regexp"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -21,9 +23,36 @@ func FaultOf(err error, verb string) (*fault.Error, bool) {
 		return nil, false
 	}
 	if number, isBroker := pgdb.ErrorNumber(err); isBroker {
-		return &fault.Error{Number: number, Severity: 16, State: 1, Message: refused.Message}, true
+		if absent := absentOf(number, refused.Message, verb); absent != nil {
+			return absent, true
+		}
+		severity := 16
+		if _, known, is := fault.Text(number); is {
+			severity = known
+		}
+		return &fault.Error{Number: number, Severity: severity, State: 1, Message: refused.Message}, true
 	}
 	return translated(refused, verb), true
+}
+
+// absence finds the kind and the name of an object in the message that there is no such object.
+var absence = regexp.MustCompile(`^([a-z ]+) "((?:[^"]|"")*)" does not exist$`)
+
+// absentOf gives the error for an object that the broker does not find, with the deed that it was needed for: that of an ALTER or a
+// DROP of this kind, otherwise to find it. Nil for another error.
+func absentOf(number int, message, verb string) *fault.Error {
+	found := absence.FindStringSubmatch(message)
+	if number != 15151 || found == nil {
+		return nil
+	}
+	kind, deed := found[1], "find"
+	if kind == "role" {
+		kind = "user"
+	}
+	if word, of, _ := strings.Cut(verb, " "); strings.EqualFold(of, kind) && (word == "ALTER" || word == "DROP") {
+		deed = strings.ToLower(word)
+	}
+	return fault.New(15151, deed, kind, found[2])
 }
 
 func translated(e *pgconn.PgError, verb string) *fault.Error {
@@ -40,6 +69,9 @@ func translated(e *pgconn.PgError, verb string) *fault.Error {
 	case "40P01":
 		return fault.New(1205, 0, "lock")
 	case "40001":
+		if strings.Contains(e.Message, "read/write dependencies") { // SERIALIZABLE: locks of SQL Server would have met in a deadlock
+			return fault.New(1205, 0, "lock")
+		}
 		return fault.New(3960, table, "")
 	case "55P03":
 		return fault.New(1222)
@@ -56,7 +88,7 @@ func translated(e *pgconn.PgError, verb string) *fault.Error {
 	case "42703":
 		return fault.New(207, quotedIn(e.Message))
 	case "42501":
-		return fault.New(229, verb, quotedIn(e.Message), "", e.SchemaName)
+		return fault.New(229, verb, deniedIn(e.Message), "", e.SchemaName)
 	case "42P07", "42710", "42723":
 		return fault.New(2714, quotedIn(e.Message))
 	}
@@ -87,6 +119,18 @@ func quotedIn(message string) string {
 	return name
 }
 
+// deniedIn gives the object of a message such as: permission denied for table orders.
+func deniedIn(message string) string {
+	if quoted := quotedIn(message); quoted != "" {
+		return quoted
+	}
+	words := strings.Fields(message)
+	if len(words) == 0 {
+		return ""
+	}
+	return words[len(words)-1]
+}
+
 // typeOf gives SQL Server's name of the type that a message about a range begins with.
 func typeOf(message string) string {
 	names := map[string]string{"smallint": "smallint", "integer": "int", "bigint": "bigint", "numeric": "numeric", "double": "float"}
@@ -95,4 +139,19 @@ func typeOf(message string) string {
 		return name
 	}
 	return "numeric"
+}
+
+// lostSeverity is that of an error which ends the session.
+const lostSeverity = 20
+
+// Fault gives the error of SQL Server for any error of a statement: where the database answered none, the connection is lost or the
+// caller has ended it, and the session cannot go on.
+func Fault(err error, verb string) *fault.Error {
+	if found, known := FaultOf(err, verb); known {
+		return found
+	}
+	if errors.Is(err, context.Canceled) && !errors.Is(err, ErrLost) {
+		return &fault.Error{Number: 3617, Severity: 16, State: 1, Message: "the batch was cancelled", Reach: fault.Abort}
+	}
+	return &fault.Error{Number: 10054, Severity: lostSeverity, State: 1, Message: err.Error()}
 }

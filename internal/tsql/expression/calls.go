@@ -61,7 +61,15 @@ func callOf(f *function.Function, arguments []*Expression) (*Expression, *fault.
 			return nil, err
 		}
 	}
-	return &Expression{Type: t, Evaluate: func(frame *Frame) (value.Value, *fault.Error) {
+	var named collation
+	for _, a := range arguments {
+		named |= a.collation
+	}
+	result := named
+	if !t.Kind.IsCharacter() {
+		result = 0
+	}
+	return &Expression{Type: t, collation: result, Evaluate: func(frame *Frame) (value.Value, *fault.Error) {
 		values := make([]value.Value, len(arguments))
 		for i, a := range arguments {
 			v, err := a.Evaluate(frame)
@@ -70,7 +78,13 @@ func callOf(f *function.Function, arguments []*Expression) (*Expression, *fault.
 			}
 			values[i] = v
 		}
-		v, err := f.Evaluate(frame.Context, t, values)
+		context := frame.Context
+		if named.isExact() {
+			exact := *context
+			exact.IsExact = true
+			context = &exact
+		}
+		v, err := f.Evaluate(context, t, values)
 		return frame.tolerate(t, v, err)
 	}}, nil
 }

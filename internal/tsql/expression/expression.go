@@ -13,6 +13,7 @@ type Frame struct {
 	Context   *function.Context
 	Warn      func(*fault.Error) // takes messages 3606 and 3607 where arithmetic errors are no errors
 	Outside   any                // what the scope's own expressions need: a context
+	Row       []value.Value      // what the scope fetched for its own expressions: the row of a query
 
 	document document
 }
@@ -37,6 +38,9 @@ type Expression struct {
 	constant  *value.Value
 	isLiteral bool      // a constant of digits, perhaps behind a sign
 	collation collation // named by COLLATE
+
+	// IsNode says that xml is a row of nodes: its methods begin at its first element.
+	IsNode bool
 }
 
 // Compile resolves and types an expression.

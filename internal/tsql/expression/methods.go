@@ -29,9 +29,9 @@ func (f *Frame) documentOf(v value.Value) (*xquery.Node, *fault.Error) {
 	return root, nil
 }
 
-// method compiles value, query and exist of the type xml. Names of methods have a letter case. Columns are left to the scope.
+// method compiles value, query and exist of the type xml. Names of methods have a letter case. Sets of nodes are left to the scope.
 func (c *compiler) method(node *ast.MethodCall) (*Expression, *fault.Error) {
-	if _, isColumn := node.Target.(*ast.ColumnReference); isColumn || node.Method == "nodes" {
+	if node.Method == "nodes" {
 		return c.scope.External(node)
 	}
 	target, err := c.expression(node.Target)
@@ -49,7 +49,11 @@ func (c *compiler) method(node *ast.MethodCall) (*Expression, *fault.Error) {
 	if err != nil {
 		return nil, err
 	}
-	query, err := xquery.Compile(node.Method, written, nil)
+	query, err := xquery.Compile(node.Method, written, c.namespaces())
+	if err != nil {
+		return nil, err
+	}
+	bound, err := Bind(query.Names(), c.scope)
 	if err != nil {
 		return nil, err
 	}
@@ -62,8 +66,19 @@ func (c *compiler) method(node *ast.MethodCall) (*Expression, *fault.Error) {
 		if err != nil {
 			return value.Value{}, err
 		}
-		return answer(f, node.Method, query, root, result, c.variables(f))
+		if target.IsNode {
+			root = root.Element()
+		}
+		return answer(f, node.Method, query, root, result, bound.In(f))
 	}}, nil
+}
+
+// namespaces are those of WITH XMLNAMESPACES, where the scope has any.
+func (c *compiler) namespaces() map[string]string {
+	if s, has := c.scope.(interface{ Namespaces() map[string]string }); has {
+		return s.Namespaces()
+	}
+	return nil
 }
 
 // methodType gives the type of a method's result; value takes it from its second argument.
@@ -77,6 +92,8 @@ func (c *compiler) methodType(node *ast.MethodCall) (value.Type, *fault.Error) {
 		result = value.Of(value.Bit)
 	case "value":
 		expected = 2
+	case "modify":
+		return result, fault.New(8137, node.Method, "non-mutator")
 	default:
 		return result, Unsupported("." + node.Method + "()")
 	}
@@ -120,29 +137,6 @@ func typeOfText(written string) (value.Type, *fault.Error) {
 		}
 	}
 	return value.Named(strings.TrimSpace(name), value.Declaration, attributes...)
-}
-
-// variables gives the values of sql:variable as literals of a path.
-func (c *compiler) variables(f *Frame) xquery.Variables {
-	return func(name string) (string, *fault.Error) {
-		slot, _, known := c.scope.Variable(name)
-		if !known {
-			return "", fault.New(137, name)
-		}
-		v := f.Variables[slot]
-		text := f.Context.Settings.Text(v)
-		switch {
-		case v.IsNull():
-			return "(//*[false()])", nil
-		case v.Kind().IsExactNumber():
-			return text, nil
-		case !strings.Contains(text, "'"):
-			return "'" + text + "'", nil
-		case !strings.Contains(text, "\""):
-			return "\"" + text + "\"", nil
-		}
-		return "concat('" + strings.ReplaceAll(text, "'", "', \"'\", '") + "')", nil
-	}
 }
 
 func answer(f *Frame, method string, q *xquery.Query, root *xquery.Node, result value.Type, variables xquery.Variables) (

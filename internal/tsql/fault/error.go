@@ -3,7 +3,10 @@
 package fault
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 )
 
 // An Error is an error or an informational message as SQL Server gives it to a client.
@@ -17,6 +20,12 @@ type Error struct {
 	Reach     Reach  `json:"-"`
 	// KeepsTransaction says that XACT_ABORT does not count for it: RAISERROR.
 	KeepsTransaction bool `json:"-"`
+	// IsOutdated says that the statement was compiled for definitions that have changed, and is compiled anew to run once more.
+	IsOutdated bool `json:"-"`
+	// Elsewhere is the other database to which the statement belongs as a whole: a synonym of this one leads there.
+	Elsewhere string `json:"-"`
+	// Deferred is not 0 for an error of a statement that was sent later than it was reached: its place among those that waited, from 1.
+	Deferred int `json:"-"`
 }
 
 // Error gives the header and the text as sqlcmd prints them, in one line.
@@ -70,6 +79,29 @@ func New(number int, arguments ...any) *Error {
 func (e *Error) InState(state int) *Error {
 	e.State = state
 	return e
+}
+
+// Because gives the error with the reason, or with a remedy, at the end of its text.
+func (e *Error) Because(reason string) *Error {
+	explained := *e
+	explained.Message = strings.TrimSuffix(e.Message, ".") + ": " + reason + "."
+	return &explained
+}
+
+// Message is a system message as sys.messages has it: its text is unfilled.
+type Message struct {
+	Number, Severity int
+	Text             string
+}
+
+// Messages gives the system messages in the order of their numbers.
+func Messages() []Message {
+	var all []Message
+	for number, m := range table() {
+		all = append(all, Message{Number: number, Severity: m.severity, Text: m.text})
+	}
+	slices.SortFunc(all, func(a, b Message) int { return cmp.Compare(a.Number, b.Number) })
+	return all
 }
 
 // Text gives the unfilled text and the severity of a system message, as sys.messages has them.

@@ -41,6 +41,52 @@ func Format(text string, arguments ...any) string {
 	return b.String()
 }
 
+// BadDirective gives the part of a text of the user from a percent sign on that begins no directive; empty where there is none.
+func BadDirective(text string) string {
+	for {
+		_, after, found := strings.Cut(text, "%")
+		if !found {
+			return ""
+		}
+		spec, rest, ok := directive(after)
+		if !ok || spec.verb == 'S' || spec.verb == 'f' {
+			return "%" + after
+		}
+		text = rest
+	}
+}
+
+// BadSubstitute gives the place, from 1 on, of the argument that is not of the type which its directive in a text of the user asks for: a
+// number where a text is asked for, or a text where a number is. 0 where all are; nil is of each type.
+func BadSubstitute(text string, arguments ...any) int {
+	place := 0
+	isWrong := func(wantsText bool) bool {
+		place++
+		if place > len(arguments) || arguments[place-1] == nil {
+			return false
+		}
+		_, isText := arguments[place-1].(string)
+		return isText != wantsText
+	}
+	for {
+		_, after, found := strings.Cut(text, "%")
+		if !found {
+			return 0
+		}
+		s, rest, ok := directive(after)
+		if !ok {
+			return 0
+		}
+		text = rest
+		if s.verb == '%' {
+			continue
+		}
+		if s.width == "*" && isWrong(false) || s.precision == "*" && isWrong(false) || isWrong(s.verb == 's') {
+			return place
+		}
+	}
+}
+
 // A spec is one directive of a text.
 type spec struct {
 	flags            string

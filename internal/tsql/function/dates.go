@@ -181,7 +181,10 @@ func dateTrunc(c *Context, result value.Type, a []value.Value) (value.Value, *fa
 		return value.Value{}, err
 	}
 	if err := checkPart("datetrunc", part, result.Kind); err != nil {
-		return value.Value{}, err
+		return value.Value{}, err.InState(10)
+	}
+	if least := map[string]uint8{"millisecond": 3, "microsecond": 6}[part]; result.Kind != value.DateTime && result.Scale < least {
+		return value.Value{}, fault.New(9810, part, "datetrunc", result.Kind).InState(11)
 	}
 	m := date.Moment()
 	year, month, _ := m.Date()
@@ -201,9 +204,12 @@ func dateTrunc(c *Context, result value.Type, a []value.Value) (value.Value, *fa
 	default:
 		length, known := ticksOfPart[part]
 		if !known || part == "weekday" {
-			return value.Value{}, fault.New(9810, part, "datetrunc", result.Kind)
+			return value.Value{}, fault.New(9810, part, "datetrunc", result.Kind).InState(10)
 		}
 		m.Ticks -= m.Ticks % length
+	}
+	if m.Days < 0 {
+		return value.Value{}, fault.New(9837)
 	}
 	v, _ := value.NewTemporal(result, m)
 	return v, nil

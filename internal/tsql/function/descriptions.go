@@ -89,7 +89,7 @@ func StoredBytes(v value.Value) int {
 	}
 }
 
-func charIndex(_ *Context, result value.Type, a []value.Value) (value.Value, *fault.Error) {
+func charIndex(c *Context, result value.Type, a []value.Value) (value.Value, *fault.Error) {
 	sought, text := []rune(a[0].Raw()), a[1].Raw()
 	from := 1
 	if len(a) > 2 {
@@ -101,7 +101,7 @@ func charIndex(_ *Context, result value.Type, a []value.Value) (value.Value, *fa
 	}
 	letters := []rune(value.CutUnits(text, from-1, units))
 	for i := range letters {
-		if startsWith(letters[i:], sought) {
+		if startsWith(letters[i:], sought, c.IsExact) {
 			return number(result, from)
 		}
 		from++
@@ -112,8 +112,8 @@ func charIndex(_ *Context, result value.Type, a []value.Value) (value.Value, *fa
 	return number(result, 0)
 }
 
-func patIndex(_ *Context, result value.Type, a []value.Value) (value.Value, *fault.Error) {
-	return number(result, value.CompilePattern(a[0].Raw(), 0).Index(a[1].Raw()))
+func patIndex(c *Context, result value.Type, a []value.Value) (value.Value, *fault.Error) {
+	return number(result, value.CompilePattern(a[0].Raw(), 0).ByCase(c.IsExact).Index(a[1].Raw()))
 }
 
 // soundexDigits has the digit of each letter from A on; vowels have 0, and H, W and Y do not separate equal digits.

@@ -14,6 +14,7 @@ type Context struct {
 	Settings *value.Settings
 	Now      time.Time  // in the server's zone
 	Random   *rand.Rand // of RAND; nil until it is needed
+	IsExact  bool       // an argument has a collation for which case counts
 }
 
 // An Argument is an argument as the batch has it: its type, and its value where it is a constant.
@@ -37,7 +38,7 @@ type Function struct {
 
 var byName = func() map[string]*Function {
 	functions := map[string]*Function{}
-	for _, group := range [][]Function{texts, cuts, descriptions, maths, clocks, dates, dateParts, systems, documents} {
+	for _, group := range [][]Function{texts, cuts, descriptions, maths, clocks, dates, dateParts, systems, documents, formats} {
 		for i := range group {
 			functions[group[i].Name] = &group[i]
 		}

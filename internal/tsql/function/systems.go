@@ -48,6 +48,9 @@ func randomBytes(_ *Context, result value.Type, a []value.Value) (value.Value, *
 	return value.BytesOf(result, string(bytes)), nil
 }
 
+// lastSystemMessage is the last number of messages that FORMATMESSAGE does not give.
+const lastSystemMessage = 13000
+
 // formatMessage fills a text, or a message by its number.
 func formatMessage(_ *Context, result value.Type, a []value.Value) (value.Value, *fault.Error) {
 	if a[0].IsNull() {
@@ -56,7 +59,7 @@ func formatMessage(_ *Context, result value.Type, a []value.Value) (value.Value,
 	text := a[0].Raw()
 	if a[0].Kind().IsInteger() {
 		found, _, known := fault.Text(int(a[0].Int64()))
-		if !known {
+		if !known || a[0].Int64() <= lastSystemMessage {
 			return value.Null(result), nil
 		}
 		text = found

@@ -143,8 +143,8 @@ func replaceType(arguments []Argument) (value.Type, *fault.Error) {
 	return t, nil
 }
 
-// replace compares by the collation: without case.
-func replace(_ *Context, result value.Type, a []value.Value) (value.Value, *fault.Error) {
+// replace compares by the collation: without case, unless COLLATE says so.
+func replace(c *Context, result value.Type, a []value.Value) (value.Value, *fault.Error) {
 	text, pattern, with := a[0].Raw(), []rune(a[1].Raw()), a[2].Raw()
 	if len(pattern) == 0 {
 		return value.TextOf(result, text), nil
@@ -152,7 +152,7 @@ func replace(_ *Context, result value.Type, a []value.Value) (value.Value, *faul
 	letters := []rune(text)
 	var b strings.Builder
 	for at := 0; at < len(letters); {
-		if startsWith(letters[at:], pattern) {
+		if startsWith(letters[at:], pattern, c.IsExact) {
 			b.WriteString(with)
 			at += len(pattern)
 			continue
@@ -164,12 +164,12 @@ func replace(_ *Context, result value.Type, a []value.Value) (value.Value, *faul
 }
 
 // startsWith reports whether a text begins with another, by the collation.
-func startsWith(letters, with []rune) bool {
+func startsWith(letters, with []rune, isExact bool) bool {
 	if len(letters) < len(with) {
 		return false
 	}
 	for i, r := range with {
-		if !value.EqualLetters(letters[i], r) {
+		if letters[i] != r && (isExact || !value.EqualLetters(letters[i], r)) {
 			return false
 		}
 	}

@@ -17,6 +17,7 @@ type activation struct {
 	at       int            // the instruction that runs
 	caught   []*fault.Error // by region, the error in whose CATCH the program is
 	returned int64
+	result   value.Value // of a scalar function
 }
 
 func (s *Session) activate(p *program) *activation {
@@ -58,18 +59,16 @@ func (s *Session) caughtError() *fault.Error {
 	return nil
 }
 
-// run runs a program to its end. The error is one that a caller's TRY catches; errEnded says that the batch has ended.
+// run runs a program to its end. The error is one that a caller's TRY catches; errOver says that the batch has ended.
 func (s *Session) run(ctx context.Context, a *activation) *fault.Error {
 	s.current = a
 	defer func() { s.current = a.caller }()
 	instructions := a.program.instructions
-	for at := 0; at < len(instructions); {
+	for at := 0; ; {
 		if ctx.Err() != nil {
-			return s.stop(ctx.Err())
+			return s.cut(ctx)
 		}
-		a.at = at
-		s.context.Now = s.clock()
-		to, err := instructions[at].run(ctx, a)
+		to, err := s.step(ctx, a, at)
 		if err != nil {
 			if s.isOver() {
 				return err
@@ -78,26 +77,81 @@ func (s *Session) run(ctx context.Context, a *activation) *fault.Error {
 			if err != nil {
 				return err
 			}
+			at = a.at // an error may have come late
 		}
-		switch to {
-		case next:
+		switch {
+		case to == next && at < len(instructions):
 			at++
-		case ended:
-			return nil
+		case to == ended, to == next:
+			at = len(instructions)
+			if len(s.pending) == 0 {
+				return nil
+			}
 		default:
 			at = to
 		}
+		if at >= len(instructions) && len(s.pending) == 0 {
+			return nil
+		}
 	}
-	return nil
+}
+
+// step runs one instruction, behind the statements that it does not let wait. Behind the last one it sends what waits.
+func (s *Session) step(ctx context.Context, a *activation, at int) (to int, err *fault.Error) {
+	instructions := a.program.instructions
+	isBehind := at >= len(instructions)
+	if len(s.pending) > 0 && (isBehind || !instructions[at].isQuiet && !instructions[at].joins || s.isOverdue()) {
+		if err := s.settle(ctx); err != nil {
+			return next, s.fromLate(ctx, a, err)
+		}
+	}
+	if isBehind {
+		return ended, nil
+	}
+	a.at = at
+	if s.options.noExec && !instructions[at].setsNoExec {
+		return next, nil
+	}
+	s.context.Now = s.clock()
+	to, err = instructions[at].run(ctx, a)
+	if err != nil && err.Deferred == 0 && len(s.pending) > 0 && !s.isOver() {
+		// The error of this instruction comes behind those of statements that wait, which may take the program elsewhere.
+		if late := s.settle(ctx); late != nil {
+			err = late
+		}
+	}
+	if err != nil {
+		return next, s.fromLate(ctx, a, err)
+	}
+	s.sent()
+	return to, nil
+}
+
+// fromLate gives an error as that of its own statement.
+func (s *Session) fromLate(ctx context.Context, a *activation, err *fault.Error) *fault.Error {
+	if err.Deferred == 0 || s.isOver() {
+		return err
+	}
+	return s.rewind(ctx, a, err)
 }
 
 // handle decides what an error ends. It gives the instruction to go on with, or the error itself for a caller's TRY.
 func (s *Session) handle(ctx context.Context, a *activation, err *fault.Error) (to int, thrown *fault.Error) {
+	if ctx.Err() != nil && err.Severity < 20 {
+		return 0, s.cut(ctx) // the error is that of the statement which was cancelled
+	}
 	i := a.instruction()
 	isFresh := s.thrown != err
 	err = err.At(i.line, a.program.name)
+	if isFresh && err.Procedure == "" && a.program.name != "" {
+		named := *err
+		named.Procedure = a.program.name
+		err = &named
+	}
 	s.lastError = err.Number
 	s.rowCount = 0
+	isWrite := s.isWrite
+	s.isWrite = false
 	if isFresh {
 		s.failures++
 	}
@@ -118,6 +172,7 @@ func (s *Session) handle(ctx context.Context, a *activation, err *fault.Error) (
 		s.thrown = err
 		return 0, err
 	}
+	s.isWrite = isWrite
 	return s.uncaught(ctx, a, err)
 }
 
@@ -130,9 +185,14 @@ func (s *Session) doom(err *fault.Error) {
 
 // uncaught reports an error and does what its reach says.
 func (s *Session) uncaught(ctx context.Context, a *activation, err *fault.Error) (to int, thrown *fault.Error) {
+	isWrite := s.isWrite
+	s.isWrite = false
 	s.send(err)
 	a.returned = -int64(max(err.Severity-10, 1))
 	rollsBack := s.options.xactAbort && !err.KeepsTransaction
+	if err.Severity >= 20 || err.Reach != fault.Statement || rollsBack {
+		s.ending = err
+	}
 	switch {
 	case err.Severity >= 20:
 		s.rollback(ctx)
@@ -145,7 +205,7 @@ func (s *Session) uncaught(ctx context.Context, a *activation, err *fault.Error)
 	case err.Reach == fault.Scope, err.Reach == fault.Compile:
 		return ended, nil
 	}
-	if s.isWrite {
+	if isWrite {
 		s.send(fault.New(3621))
 	}
 	return next, nil

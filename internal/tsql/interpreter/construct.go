@@ -12,7 +12,8 @@ import (
 var constructs = map[string]string{
 	"Foreign": "", "Pause": "WAITFOR", "Select": "SELECT ... FROM", "Subquery": "a subquery", "Exists": "EXISTS (subquery)",
 	"In": "IN (subquery)", "Quantified": "ALL, ANY and SOME (subquery)", "MethodCall": "a method of a value", "Call": "a function",
-	"Star": "*", "JSONObject": "JSON_OBJECT", "JSONArray": "JSON_ARRAY", "NextValue": "NEXT VALUE FOR", "AtTimeZone": "AT TIME ZONE",
+	"Star": "*", "JSONObject": "JSON_OBJECT", "JSONArray": "JSON_ARRAY", "NextValue": "NEXT VALUE FOR",
+	"CheckIdentity": "DBCC CHECKIDENT", "AtTimeZone": "AT TIME ZONE",
 }
 
 // Construct names what a node is, in the words of T-SQL.
@@ -24,6 +25,10 @@ func Construct(node ast.Node) string {
 		return "." + node.Method + "()"
 	case *ast.Call:
 		return node.Name.String() + "()"
+	case *ast.Key:
+		return node.Verb + " " + node.Kind
+	case *ast.Signature:
+		return node.Verb + " SIGNATURE"
 	case *ast.Procedure:
 		return node.Verb + " PROCEDURE"
 	case *ast.Function:

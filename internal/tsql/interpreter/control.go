@@ -43,6 +43,10 @@ func (c *compiler) statement(node ast.Statement) *fault.Error {
 
 // condition compiles the test of IF and WHILE. Evaluating it sets @@ROWCOUNT and @@ERROR to 0.
 func (c *compiler) condition(node ast.Node, test ast.Condition, otherwise *label) *fault.Error {
+	return c.whenReached(node, func(c *compiler) *fault.Error { return c.conditionNow(node, test, otherwise) }, test)
+}
+
+func (c *compiler) conditionNow(node ast.Node, test ast.Condition, otherwise *label) *fault.Error {
 	compiled, err := expression.CompileCondition(test, c)
 	if err != nil {
 		return err
@@ -58,6 +62,7 @@ func (c *compiler) condition(node ast.Node, test ast.Condition, otherwise *label
 		}
 		return next, nil
 	})
+	c.quiet(test)
 	return nil
 }
 
@@ -115,6 +120,13 @@ func (c *compiler) returns(node *ast.Return) *fault.Error {
 	}
 	if !c.isModule {
 		return fault.New(178)
+	}
+	return c.whenReached(node, func(c *compiler) *fault.Error { return c.returnsValue(node) }, node.Value)
+}
+
+func (c *compiler) returnsValue(node *ast.Return) *fault.Error {
+	if c.resultType.Kind != value.Unknown {
+		return c.returnsResult(node)
 	}
 	result, err := expression.CompileAs(node.Value, value.Of(value.Int), c)
 	if err != nil {

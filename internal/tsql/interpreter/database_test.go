@@ -15,7 +15,8 @@ import (
 	"github.com/parley-broker/parley/parleytest"
 )
 
-// passing is a Translator for these tests: it hands INSERT and DELETE to the database as they are written.
+// passing is a Translator for these tests: it hands INSERT and DELETE to the database as they are written. A session sees no schema but
+// that of PostgreSQL without its name.
 type passing struct {
 	none
 	connection *connection.Connection
@@ -23,7 +24,7 @@ type passing struct {
 }
 
 func (p *passing) Statement(_ context.Context, node ast.Statement, _ expression.Scope) (Statement, *fault.Error) {
-	return &passed{connection: p.connection, sql: p.batch[node.At().Offset:node.At().End]}, nil
+	return &passed{connection: p.connection, sql: strings.Replace(p.batch[node.At().Offset:node.At().End], "INTO ", "INTO public.", 1)}, nil
 }
 
 type passed struct {

@@ -8,6 +8,7 @@ import (
 	"github.com/parley-broker/parley/internal/tsql/expression"
 	"github.com/parley-broker/parley/internal/tsql/fault"
 	"github.com/parley-broker/parley/internal/tsql/parser"
+	"github.com/parley-broker/parley/internal/tsql/value"
 )
 
 // executeText compiles EXECUTE ('text'): a batch of its own, one level deeper, which sees no variables of this one.
@@ -19,6 +20,10 @@ func (c *compiler) executeText(node *ast.Execute) *fault.Error {
 	if !text.Type.Kind.IsCharacter() {
 		return fault.New(206, text.Type.Kind, "ntext")
 	}
+	role, err := c.roleName(node.AsName)
+	if err != nil {
+		return err
+	}
 	c.simply(node, func(ctx context.Context, a *activation) *fault.Error {
 		v, err := text.Evaluate(a.frameOf(ctx))
 		if err != nil || v.IsNull() {
@@ -28,9 +33,26 @@ func (c *compiler) executeText(node *ast.Execute) *fault.Error {
 		if err != nil {
 			return a.session.refused(a, err)
 		}
-		return a.session.call(ctx, a, compiled, nil, -1)
+		as, err := role(ctx, a)
+		if err != nil {
+			return err
+		}
+		return a.session.callAs(ctx, &module{as: as}, func() *fault.Error { return a.session.callText(ctx, a, compiled, nil, -1) })
 	})
 	return nil
+}
+
+// callText runs a text. USE in it ends with it: the session is then in its database again.
+func (s *Session) callText(ctx context.Context, a *activation, p *program, values []argument, result int) *fault.Error {
+	database := s.identity.Database
+	err := s.call(ctx, a, p, values, result)
+	if s.identity.Database == database || s.broken != nil {
+		return err
+	}
+	if bad := s.enter(context.WithoutCancel(ctx), database); bad != nil && err == nil {
+		return bad
+	}
+	return err
 }
 
 // dynamic compiles a text that is executed.
@@ -52,18 +74,19 @@ func (s *Session) refused(a *activation, err *fault.Error) *fault.Error {
 	return err
 }
 
-// executeParameterized is sp_executesql: a text, the declarations of its parameters, and their values.
+// executeParameterized is sp_executesql: a text, the declarations of its parameters, and their values. It returns the @@ERROR of the end of
+// the text.
 func (s *Session) executeParameterized(ctx context.Context, a *activation, arguments []argument, result int) *fault.Error {
 	if len(arguments) == 0 {
 		return fault.New(201, "sp_executesql", "@statement")
 	}
 	var texts [2]string
-	for i, name := range []string{"@statement", "@params"} {
+	for i, name := range []string{"@statement", "@parameters"} {
 		if i >= len(arguments) || arguments[i].value == nil {
 			break
 		}
 		if !arguments[i].value.Type.Kind.IsUnicode() && arguments[i].value.Type.Kind != 0 {
-			return fault.New(214, name, "ntext/nchar/nvarchar")
+			return fault.New(214, name, "ntext/nchar/nvarchar").InState(2+i).At(1, "sp_executesql")
 		}
 		v, err := arguments[i].value.Evaluate(a.frameOf(ctx))
 		if err != nil {
@@ -79,11 +102,18 @@ func (s *Session) executeParameterized(ctx context.Context, a *activation, argum
 	if err != nil {
 		return s.refused(a, err)
 	}
+	if texts[1] != "" {
+		compiled.text = "(" + texts[1] + ")" + texts[0]
+	}
 	var values []argument
 	if len(arguments) > 2 {
 		values = arguments[2:]
 	}
-	return s.call(ctx, a, compiled, values, result)
+	err = s.callText(ctx, a, compiled, values, -1)
+	if err == nil && result >= 0 {
+		a.frame.Variables[result], err = s.settings.Assign(value.NewInt(s.lastError), a.program.variables[result])
+	}
+	return err
 }
 
 // parametersOf reads declarations of parameters as those of a procedure.

@@ -13,16 +13,25 @@ import (
 // maxNesting is how deep modules may call each other.
 const maxNesting = 32
 
+// maxName is how many characters a name may have.
+const maxName = 128
+
 // A module is a procedure of the session: temporary procedures, until it ends.
 type module struct {
 	node     *ast.Procedure
 	compiled *program
+	version  string // of one that the database keeps
+	as       string // the role of EXECUTE AS; empty for the caller
+	author   string // the role that owns it
 }
 
 func isTemporary(name ast.Name) bool { return isTemporaryName(name.Object()) }
 
 // createTemporary compiles CREATE, ALTER and CREATE OR ALTER PROCEDURE of a temporary procedure.
 func (c *compiler) createTemporary(node *ast.Procedure) *fault.Error {
+	if actsAs(node.Options, defaultSchema) != "" {
+		return expression.Unsupported("EXECUTE AS of a temporary procedure")
+	}
 	c.simply(node, func(_ context.Context, a *activation) *fault.Error {
 		s, key := a.session, strings.ToLower(node.Name.Object())
 		_, exists := s.modules[key]
@@ -56,9 +65,6 @@ func (c *compiler) execute(node *ast.Execute) *fault.Error {
 	if node.Server != "" || node.AtSource {
 		return expression.Unsupported("EXECUTE AT a linked server")
 	}
-	if node.AsKind != "" {
-		return expression.Unsupported("EXECUTE (text) AS " + node.AsKind)
-	}
 	if node.Text != nil {
 		return c.executeText(node)
 	}
@@ -82,26 +88,47 @@ func (c *compiler) execute(node *ast.Execute) *fault.Error {
 		}
 		target = slot
 	}
-	isKnown := target >= 0 || isTemporary(node.Procedure) || strings.EqualFold(node.Procedure.Object(), "sp_executesql")
+	isKnown := c.session.kept != nil || target >= 0 || isTemporary(node.Procedure) ||
+		systemProcedures()[strings.ToLower(node.Procedure.Object())] != nil ||
+		strings.EqualFold(node.Procedure.Object(), "sp_executesql")
 	if !isKnown {
 		c.translated(node)
 		return nil
 	}
 	c.simply(node, func(ctx context.Context, a *activation) *fault.Error {
-		name := node.Procedure.Object()
+		name := node.Procedure
 		if target >= 0 {
-			name = a.session.settings.Text(a.frame.Variables[target])
+			text := a.session.settings.Text(a.frame.Variables[target])
+			called, known := nameIn(text)
+			switch {
+			case !known && value.UnitsOf(text) > maxName:
+				return fault.New(203, text)
+			case !known:
+				return fault.New(2812, text)
+			}
+			name = called
 		}
-		if strings.EqualFold(name, "sp_executesql") || strings.EqualFold(name, "sys.sp_executesql") {
+		if strings.EqualFold(name.Object(), "sp_executesql") {
 			return a.session.executeParameterized(ctx, a, arguments, result)
 		}
-		m, known := a.session.modules[strings.ToLower(strings.Trim(name, "[]"))]
-		if !known {
-			return fault.New(2812, name)
-		}
-		return a.session.call(ctx, a, m.compiled, arguments, result)
+		return a.session.callNamed(ctx, name, func(m *module) *fault.Error {
+			return a.session.callAs(ctx, m, func() *fault.Error { return a.session.call(ctx, a, m.compiled, arguments, result) })
+		})
 	})
 	return nil
+}
+
+// spelled gives the text that a word without quotes means, as the value of a parameter or as its default.
+func spelled(node ast.Expression) ast.Expression {
+	switch word := node.(type) {
+	case *ast.Keyword:
+		return &ast.Literal{ExpressionAt: word.ExpressionAt, Kind: ast.NationalString, Text: word.Word}
+	case *ast.ColumnReference:
+		if len(word.Name.Parts) == 1 {
+			return &ast.Literal{ExpressionAt: word.ExpressionAt, Kind: ast.NationalString, Text: word.Name.Object()}
+		}
+	}
+	return node
 }
 
 func (c *compiler) arguments(nodes []*ast.Argument) ([]argument, *fault.Error) {
@@ -113,13 +140,7 @@ func (c *compiler) arguments(nodes []*ast.Argument) ([]argument, *fault.Error) {
 		}
 		isNamed = isNamed || node.Name != ""
 		compiled := argument{name: node.Name, output: -1, asksValue: node.IsOutput}
-		switch v := node.Value.(type) {
-		case *ast.Keyword:
-			e, err := expression.Compile(&ast.Literal{Kind: ast.NationalString, Text: v.Word}, c)
-			if err != nil {
-				return nil, err
-			}
-			compiled.value = e
+		switch v := spelled(node.Value).(type) {
 		case *ast.Literal:
 			if v.Kind == ast.Default {
 				break
@@ -154,10 +175,18 @@ func (s *Session) call(ctx context.Context, a *activation, p *program, arguments
 	if err != nil {
 		return err
 	}
-	before, saved, savedSettings := s.depth, s.options, s.settings
+	before, saved, savedSettings, floor, database := s.depth, s.options, s.settings, s.floor, s.identity.Database
+	s.floor = len(s.taken)
+	s.translator.Enter()
 	err = s.run(ctx, called)
-	// The options that a module sets end with it.
+	s.translator.Leave(context.WithoutCancel(ctx))
+	// The options that a module sets end with it, and so do the rights that it took.
 	s.options, s.settings = saved, savedSettings
+	s.actsAgain(s.floor)
+	s.floor = floor
+	if lost := s.comeBack(ctx, database); err == nil {
+		err = lost
+	}
 	if err != nil {
 		return err
 	}
@@ -187,9 +216,21 @@ func (s *Session) call(ctx context.Context, a *activation, p *program, arguments
 	return nil
 }
 
-// bind gives the parameters of a module their values. It gives the argument of each parameter, nil where a default stands in.
+// bind gives the parameters of a module their values. It gives the argument of each parameter, nil where a default stands in. Its
+// errors stand in the module, before its first line.
 func (s *Session) bind(ctx context.Context, a, called *activation, arguments []argument) ([]*argument, *fault.Error) {
-	p := called.program
+	bound, err := called.program.match(arguments)
+	if err == nil {
+		err = s.fill(ctx, a, called, bound)
+	}
+	if err != nil {
+		return nil, err.At(0, called.program.name)
+	}
+	return bound, nil
+}
+
+// match finds the argument of each parameter.
+func (p *program) match(arguments []argument) ([]*argument, *fault.Error) {
 	bound := make([]*argument, len(p.parameters))
 	for i := range arguments {
 		argument := &arguments[i]
@@ -211,13 +252,23 @@ func (s *Session) bind(ctx context.Context, a, called *activation, arguments []a
 		}
 		bound[at] = argument
 	}
+	return bound, nil
+}
+
+// fill evaluates the arguments and the defaults.
+func (s *Session) fill(ctx context.Context, a, called *activation, bound []*argument) *fault.Error {
+	p := called.program
 	for i, described := range p.parameters {
 		var v value.Value
 		var err *fault.Error
 		switch {
 		case bound[i] != nil && bound[i].value != nil:
 			v, err = bound[i].value.Evaluate(a.frameOf(ctx))
-			if err == nil {
+			switch isTable := v.Kind() == value.Table; {
+			case err != nil:
+			case isTable != p.isTable(i):
+				err = fault.New(206, v.Kind(), p.variables[i].Kind)
+			case !isTable:
 				v, err = s.settings.Assign(v, p.variables[i])
 			}
 			if err != nil && (err.Number == 245 || err.Number == 8169 || err.Number == 241) {
@@ -225,15 +276,19 @@ func (s *Session) bind(ctx context.Context, a, called *activation, arguments []a
 			}
 		case described.initial != nil:
 			v, err = described.initial.Evaluate(called.frameOf(ctx))
+		case p.isTable(i):
+			v = value.Null(p.variables[i]) // the procedure makes it
+		case p.name == "":
+			err = fault.New(8178, p.text, described.name)
 		default:
 			err = fault.New(201, p.name, described.name)
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		called.frame.Variables[i] = v
 	}
-	return bound, nil
+	return nil
 }
 
 func (p *program) parameterAt(name string) int {

@@ -1,6 +1,7 @@
 package interpreter
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/parley-broker/parley/internal/tsql/fault"
@@ -12,6 +13,7 @@ var (
 	intType     = value.Of(value.Int)
 	sysname     = value.Sized(value.NVarChar, 128)
 	messageType = value.Sized(value.NVarChar, 4000)
+	contextType = value.Sized(value.VarBinary, 128)
 )
 
 // whole gives an int of the session.
@@ -45,7 +47,16 @@ var sessionFunctions = map[string]sessionFunction{
 	"@@MAX_PRECISION": {
 		value.Of(value.TinyInt), func(*Session) value.Value { return value.Integer(value.TinyInt, value.MaxPrecision) },
 	},
-	"@@PROCID":       {intType, whole(0)},
+	"@@PROCID":           {intType, whole(0)},
+	"@@MICROSOFTVERSION": {intType, whole(16<<24 + 1000)}, // that of @@VERSION: major, minor, build
+	"@@LANGID":           {value.Of(value.SmallInt), func(*Session) value.Value { return value.Integer(value.SmallInt, 0) }},
+	"@@SERVICENAME":      {sysname, func(*Session) value.Value { return value.TextOf(sysname, "PARLEY") }},
+	"@@VERSION": {
+		value.Sized(value.NVarChar, 300), func(*Session) value.Value {
+			return value.TextOf(value.Sized(value.NVarChar, 300), "Parley: the T-SQL of SQL Server 2022 (16.0.1000.6) on PostgreSQL")
+		},
+	},
+	"CONTEXT_INFO":   {contextType, func(s *Session) value.Value { return s.contextInfo }},
 	"ROWCOUNT_BIG":   {value.Of(value.BigInt), func(s *Session) value.Value { return value.Integer(value.BigInt, s.rowCount) }},
 	"XACT_STATE":     {value.Of(value.SmallInt), func(s *Session) value.Value { return value.Integer(value.SmallInt, s.xactState()) }},
 	"ERROR_NUMBER":   {intType, ofError(func(e *fault.Error) value.Value { return value.NewInt(e.Number) }, intType)},
@@ -63,14 +74,68 @@ var sessionFunctions = map[string]sessionFunction{
 	"USER":            {sysname, func(s *Session) value.Value { return value.TextOf(sysname, s.identity.User) }},
 	"HOST_NAME":       {sysname, func(s *Session) value.Value { return value.TextOf(sysname, s.identity.Host) }},
 	"APP_NAME":        {sysname, func(s *Session) value.Value { return value.TextOf(sysname, s.identity.Program) }},
+	"PROGRAM_NAME":    {sysname, func(s *Session) value.Value { return value.TextOf(sysname, s.identity.Program) }},
 }
 
-// callable are functions of the session that are called with parentheses and take no argument here.
-var callable = map[string]func(*Session) value.Value{
-	"DB_NAME":     databaseOf,
-	"USER_NAME":   func(s *Session) value.Value { return value.TextOf(sysname, s.identity.User) },
-	"SUSER_NAME":  func(s *Session) value.Value { return value.TextOf(sysname, s.identity.Login) },
-	"SUSER_SNAME": func(s *Session) value.Value { return value.TextOf(sysname, s.identity.Login) },
+// A named function gives a name of the session, or the one of a number, which the Translator knows by another name.
+type named struct {
+	letters string
+	read    func(*Session) value.Value
+	other   string
+}
+
+// callable are functions of the session that are called with parentheses.
+var callable = map[string]named{
+	"DB_NAME":     {"?b", databaseOf, "NAME OF A DATABASE"},
+	"USER_NAME":   {"?b", func(s *Session) value.Value { return value.TextOf(sysname, s.identity.User) }, "NAME OF A USER"},
+	"SUSER_NAME":  {"?b", func(s *Session) value.Value { return value.TextOf(sysname, s.identity.Login) }, "NAME OF A LOGIN"},
+	"SUSER_SNAME": {"?x", func(s *Session) value.Value { return value.TextOf(sysname, s.identity.Login) }, "NAME OF A LOGIN"},
+}
+
+// function gives the function: with an argument it asks the Translator. A number in bytes is one of a login.
+func (n named) function(s *Session, name string) *function.Function {
+	return &function.Function{
+		Name: name, Parameters: n.letters, IsVolatile: true,
+		Result: func([]function.Argument) (value.Type, *fault.Error) { return sysname, nil },
+		Call: func(c *function.Context, result value.Type, arguments []value.Value) (value.Value, *fault.Error) {
+			if len(arguments) == 0 {
+				return n.read(s), nil
+			}
+			f, known := s.translator.Function(n.other)
+			if !known {
+				return value.Null(result), nil
+			}
+			if arguments[0].Kind().IsBinary() {
+				number := int64(0)
+				for _, b := range []byte(arguments[0].Raw()) {
+					number = number<<8 | int64(b)
+				}
+				arguments = []value.Value{value.Integer(value.BigInt, number)}
+			}
+			return f.Call(c, result, arguments)
+		},
+	}
+}
+
+// sessionProperties are the options that SESSIONPROPERTY tells. Page: functions/sessionproperty-transact-sql.
+var sessionProperties = []string{
+	"ANSI_NULLS", "ANSI_PADDING", "ANSI_WARNINGS", "ARITHABORT", "CONCAT_NULL_YIELDS_NULL", "NUMERIC_ROUNDABORT", "QUOTED_IDENTIFIER",
+}
+
+// sessionProperty is SESSIONPROPERTY(option): NULL for what is no option.
+func (s *Session) sessionProperty() *function.Function {
+	return &function.Function{
+		Name: "SESSIONPROPERTY", Parameters: "t", IsVolatile: true,
+		Result: func([]function.Argument) (value.Type, *fault.Error) { return value.Of(value.Variant), nil },
+		Call: func(_ *function.Context, result value.Type, arguments []value.Value) (value.Value, *fault.Error) {
+			name := strings.ToUpper(strings.TrimSpace(arguments[0].Raw()))
+			if !slices.Contains(sessionProperties, name) {
+				return value.Null(result), nil
+			}
+			isOn := name == "ANSI_PADDING" || *s.switches(name)
+			return value.NewVariant(value.NewInt(map[bool]int{true: 1}[isOn])), nil
+		},
+	}
 }
 
 // databaseOf is NULL where the session has not been in a database yet.
@@ -101,13 +166,22 @@ func ofError(read func(*fault.Error) value.Value, t value.Type) func(*Session) v
 
 // function gives a function of the session. A name with arguments that ask the database is the Translator's.
 func (s *Session) function(name string) (*function.Function, bool) {
+	switch name {
+	case "SESSION_CONTEXT":
+		return s.sessionContextFunction(), true
+	case "SESSIONPROPERTY":
+		return s.sessionProperty(), true
+	case "@@SPID": // that of the database, where there is one
+		if f, known := s.translator.Function(name); known {
+			return f, true
+		}
+	}
+	if n, is := callable[name]; is {
+		return n.function(s, name), true
+	}
 	found, known := sessionFunctions[name]
 	if !known {
-		read, isCallable := callable[name]
-		if !isCallable {
-			return nil, false
-		}
-		found = sessionFunction{sysname, read}
+		return nil, false
 	}
 	return &function.Function{
 		Name: name, IsVolatile: true,

@@ -159,9 +159,20 @@ func TestProcedures(t *testing.T) {
 			"parameters have names, defaults and OUTPUT", "CREATE PROCEDURE #p @a int, @b int = 5, @c int OUTPUT AS SET @c = @a * @b RETURN 3\nGO\nDECLARE @r int, @o int EXEC @r = #p @a = 2, @c = @o OUTPUT PRINT CONCAT(@r, ' ', @o) EXEC #p 2, DEFAULT, @o OUT PRINT @o EXEC #p 2, 2, @o PRINT @o",
 			"3 10\n10\n10",
 		},
-		{"a missing argument is 201", "CREATE PROCEDURE #p @a int AS PRINT @a\nGO\nEXEC #p\nPRINT 'next'", "Msg 201, Level 16, State 4, Line 1\nProcedure or function '#p' expects parameter '@a', which was not supplied.\nnext"},
-		{"too many are 8144", "CREATE PROCEDURE #p @a int AS PRINT @a\nGO\nEXEC #p 1, 2", "Msg 8144, Level 16, State 2, Line 1\nProcedure or function #p has too many arguments specified."},
-		{"an unknown name is 8145", "CREATE PROCEDURE #p @a int AS PRINT @a\nGO\nEXEC #p @b = 1", "Msg 8145, Level 16, State 1, Line 1\n@b is not a parameter for procedure #p."},
+		{
+			"under NOEXEC a batch is compiled and does not run",
+			"IF 1 = 1 BEGIN PRINT 'stops' SET NOEXEC ON END\nPRINT 'not reached'\nGO\nPRINT 'nor this' RAISERROR('no', 16, 1)\nGO\nPRINT @missing\nGO\nSET NOEXEC OFF PRINT 'goes on'",
+			"stops\nMsg 137, Level 15, State 2, Line 1\nMust declare the scalar variable \"@missing\".\ngoes on",
+		},
+		{"the version is a number too", "PRINT @@MICROSOFTVERSION / POWER(2, 24)", "16"},
+		{
+			"a bare word and a name in quotes are strings as arguments",
+			"CREATE PROCEDURE #p @a nvarchar(20), @b nvarchar(20) = '' AS PRINT @a + @b\nGO\nEXEC #p Pending, [in words] EXEC #p @a = \"in quotes\" EXEC #p false",
+			"Pendingin words\nin quotes\nfalse",
+		},
+		{"a missing argument is 201", "CREATE PROCEDURE #p @a int AS PRINT @a\nGO\nEXEC #p\nPRINT 'next'", "Msg 201, Level 16, State 4, Procedure #p, Line 0\nProcedure or function '#p' expects parameter '@a', which was not supplied.\nnext"},
+		{"too many are 8144", "CREATE PROCEDURE #p @a int AS PRINT @a\nGO\nEXEC #p 1, 2", "Msg 8144, Level 16, State 2, Procedure #p, Line 0\nProcedure or function #p has too many arguments specified."},
+		{"an unknown name is 8145", "CREATE PROCEDURE #p @a int AS PRINT @a\nGO\nEXEC #p @b = 1", "Msg 8145, Level 16, State 1, Procedure #p, Line 0\n@b is not a parameter for procedure #p."},
 		{"an unknown procedure is 2812", "EXEC #none PRINT 'next'", "Msg 2812, Level 16, State 62, Line 1\nCould not find stored procedure '#none'.\nnext"},
 		{
 			"ROLLBACK inside is 266 after it, and the batch goes on", "CREATE PROCEDURE #p AS ROLLBACK\nGO\nBEGIN TRAN EXEC #p PRINT @@TRANCOUNT",
@@ -172,7 +183,7 @@ func TestProcedures(t *testing.T) {
 		{"SET inside ends with it", "CREATE PROCEDURE #p AS SET XACT_ABORT ON PRINT @@OPTIONS & 16384\nGO\nEXEC #p PRINT @@OPTIONS & 16384", "16384\n0"},
 		{"EXEC of text has variables of its own", "DECLARE @i int = 1 EXEC('PRINT @i')", "Msg 137, Level 15, State 2, Line 1\nMust declare the scalar variable \"@i\"."},
 		{"sp_executesql has parameters", "DECLARE @o int EXEC sp_executesql N'SET @b = @a + 1', N'@a int, @b int OUTPUT', 4, @o OUTPUT PRINT @o", "5"},
-		{"sp_executesql wants Unicode", "EXEC sp_executesql 'PRINT 1'", "Msg 214, Level 16, State 2, Line 1\nProcedure expects parameter '@statement' of type 'ntext/nchar/nvarchar'."},
+		{"sp_executesql wants Unicode", "EXEC sp_executesql 'PRINT 1'", "Msg 214, Level 16, State 2, Procedure sp_executesql, Line 1\nProcedure expects parameter '@statement' of type 'ntext/nchar/nvarchar'."},
 		{"the level is counted", "PRINT @@NESTLEVEL EXEC('PRINT @@NESTLEVEL')", "0\n1"},
 		{"an error outside TRY goes on in the procedure", "CREATE PROCEDURE #p AS\nDECLARE @i int = 1/0\nPRINT 'next'\nGO\nDECLARE @r int EXEC @r = #p PRINT @r", "Msg 8134, Level 16, State 1, Procedure #p, Line 2\nDivide by zero error encountered.\nnext\n-6"},
 	})
@@ -185,5 +196,13 @@ func TestWhatIsNotThereIsNamedWithItsLine(t *testing.T) {
 		{"a subquery", "PRINT 'a'\nIF EXISTS (SELECT * FROM t) PRINT 'b'", "Msg 40517, Level 16, State 1, Line 2\n'EXISTS (subquery)' is not supported by Parley."},
 		{"a function", "PRINT nothing('a')", "Msg 195, Level 15, State 10, Line 1\n'nothing' is not a recognized built-in function name."},
 		{"a setting", "SET ROWCOUNT 5", "Msg 40517, Level 16, State 1, Line 1\n'SET ROWCOUNT with a number other than 0' is not supported by Parley."},
+	})
+}
+
+func TestInsertExecuteKeepsItsTransaction(t *testing.T) {
+	t.Parallel()
+	play(t, []scenario{
+		{"ROLLBACK inside is 3915", "CREATE PROCEDURE #p AS ROLLBACK\nGO\nBEGIN TRAN INSERT t EXEC #p\nPRINT 'not reached'\nGO\nPRINT @@TRANCOUNT", "Msg 3915, Level 16, State 0, Procedure #p, Line 1\nCannot use the ROLLBACK statement within an INSERT-EXEC statement.\n0"},
+		{"COMMIT inside needs a BEGIN inside", "CREATE PROCEDURE #p AS COMMIT\nGO\nBEGIN TRAN INSERT t EXEC #p", "Msg 3916, Level 16, State 0, Procedure #p, Line 1\nCannot use the COMMIT statement within an INSERT-EXEC statement unless BEGIN TRANSACTION is used first.\nMsg 40510, Level 16, State 1, Line 1\nStatement 'INSERT' is not supported by Parley."},
 	})
 }

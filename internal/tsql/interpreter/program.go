@@ -18,6 +18,7 @@ type program struct {
 	regions      []region
 	variables    []value.Type // by slot
 	parameters   []parameter  // their slots come first, in this order
+	text         string       // of sp_executesql, with its parameters, as error 8178 shows it
 }
 
 // The results of an instruction that are no number of another.
@@ -34,7 +35,10 @@ type instruction struct {
 	line  int
 	try   int // the region in whose TRY it stands, or outside
 	catch int // the region in whose CATCH it stands, or outside
-	run   func(ctx context.Context, a *activation) (jump int, err *fault.Error)
+	// isQuiet says that statements may wait over it, joins that they go out with its own.
+	isQuiet, joins bool
+	setsNoExec     bool // it runs under SET NOEXEC ON too
+	run            func(ctx context.Context, a *activation) (jump int, err *fault.Error)
 }
 
 // A region is a TRY with its CATCH.
@@ -58,16 +62,20 @@ type label struct {
 
 // A compiler makes a program.
 type compiler struct {
-	session   *Session
-	program   *program
-	slots     map[string]int
-	try       int
-	catch     int
-	breaks    []*label
-	continues []*label
-	labels    map[string]*label
-	gotos     []jump
-	isModule  bool
+	session    *Session
+	program    *program
+	slots      map[string]int
+	try        int
+	catch      int
+	breaks     []*label
+	continues  []*label
+	labels     map[string]*label
+	gotos      []jump
+	isModule   bool
+	resultType value.Type                      // of the scalar function that is compiled
+	tables     map[string]*ast.TableDefinition // of table variables by their lower name
+	readOnly   map[string]bool                 // table variables that are parameters
+	reached    context.Context                 //nolint:containedctx // of the statement that is compiled when it is reached
 }
 
 // A jump is a GOTO, to be checked when all labels are known.
@@ -81,11 +89,12 @@ type jump struct {
 func (s *Session) compile(name string, parameters []*ast.Parameter, statements []ast.Statement) (*program, *fault.Error) {
 	c := &compiler{
 		session: s, program: &program{name: name}, slots: map[string]int{}, try: outside, catch: outside,
-		labels: map[string]*label{}, isModule: name != "",
+		labels: map[string]*label{}, isModule: name != "", tables: map[string]*ast.TableDefinition{},
 	}
 	if err := c.declareParameters(parameters); err != nil {
 		return nil, err.At(1, name)
 	}
+	c.makeTables(parameters)
 	if err := c.statements(statements); err != nil {
 		return nil, err.At(1, name)
 	}
@@ -97,20 +106,23 @@ func (s *Session) compile(name string, parameters []*ast.Parameter, statements [
 
 func (c *compiler) declareParameters(parameters []*ast.Parameter) *fault.Error {
 	for _, p := range parameters {
-		t, err := expression.TypeOf(p.Type, value.Declaration)
-		if err != nil {
+		t, table, err := c.typeOf(p.Type)
+		switch {
+		case err != nil:
 			return err
+		case table != nil && !p.ReadOnly:
+			return fault.New(352, p.Name).At(p.Line, "")
+		case table == nil && p.ReadOnly:
+			return fault.New(346, p.Name).At(p.Line, "")
+		case table != nil:
+			c.declareTable(p, table)
 		}
 		if err := c.declare(p.Name, t); err != nil {
 			return err.At(p.Line, "")
 		}
 		described := parameter{name: p.Name, isOutput: p.Output}
 		if p.Default != nil {
-			node := p.Default
-			if word, isWord := node.(*ast.Keyword); isWord {
-				node = &ast.Literal{Kind: ast.String, Text: word.Word}
-			}
-			described.initial, err = expression.CompileAs(node, t, c)
+			described.initial, err = expression.CompileAs(spelled(p.Default), t, c)
 			if err != nil {
 				return err
 			}
@@ -140,17 +152,37 @@ func (c *compiler) Variable(name string) (slot int, t value.Type, known bool) {
 	return slot, c.program.variables[slot], true
 }
 
-// Function gives a function of the session.
-func (c *compiler) Function(name string) (*function.Function, bool) { return c.session.function(name) }
+// Function gives a function of the session, or of the Translator.
+func (c *compiler) Function(name string) (*function.Function, bool) {
+	if f, known := c.session.function(name); known {
+		return f, true
+	}
+	return c.session.translator.Function(name)
+}
 
 // External leaves an expression with tables to the Translator.
 func (c *compiler) External(node ast.Expression) (*expression.Expression, *fault.Error) {
-	return c.session.translator.Expression(node, c)
+	return c.session.translator.Expression(c.context(), node, c)
 }
 
 // ExternalCondition leaves a condition with tables to the Translator.
 func (c *compiler) ExternalCondition(node ast.Condition) (*expression.Condition, *fault.Error) {
-	return c.session.translator.Condition(node, c)
+	return c.session.translator.Condition(c.context(), node, c)
+}
+
+// Table gives a table variable.
+func (c *compiler) Table(name string) (slot int, definition *ast.TableDefinition, known bool) {
+	key := strings.ToLower(name)
+	definition, known = c.tables[key]
+	return c.slots[key], definition, known
+}
+
+// context is that of the statement which is reached, or one of the compilation of the batch, which asks no database.
+func (c *compiler) context() context.Context {
+	if c.reached != nil {
+		return c.reached
+	}
+	return context.Background()
 }
 
 // emit appends an instruction.
@@ -169,6 +201,7 @@ func (c *compiler) place(l *label) {
 
 func (c *compiler) jumpTo(node ast.Node, l *label) {
 	c.emit(node, func(context.Context, *activation) (int, *fault.Error) { return l.at, nil })
+	c.quiet()
 }
 
 func (c *compiler) statements(statements []ast.Statement) *fault.Error {

@@ -17,9 +17,11 @@ import (
 const (
 	userMessage    = 50000
 	firstMessage   = 13000 // the least number that RAISERROR takes
+	ofMessage      = -1    // the severity that means the message's own
 	maxSubstitutes = 20
-	maxMessage     = 2047 // characters of a message of RAISERROR
-	sysadminFrom   = 19   // severities that only an administrator may raise, WITH LOG
+	maxMessage     = 2047  // characters of a message of RAISERROR
+	ellipsis       = "..." // of a longer one
+	sysadminFrom   = 19    // severities that only an administrator may raise, WITH LOG
 )
 
 func asFault(err error) (*fault.Error, bool) {
@@ -30,6 +32,26 @@ func asFault(err error) (*fault.Error, bool) {
 
 // printed compiles PRINT: text of at most 8000 bytes.
 func (c *compiler) print(node *ast.Print) *fault.Error {
+	if hasSubquery(node.Value) {
+		return fault.New(1046).At(node.Line, "")
+	}
+	return c.whenReached(node, func(c *compiler) *fault.Error { return c.printNow(node) }, node.Value)
+}
+
+// hasSubquery reports whether an expression reads a query where SQL Server takes scalar expressions alone.
+func hasSubquery(node ast.Expression) bool {
+	found := false
+	ast.Walk(node, func(n ast.Node) bool {
+		switch n.(type) {
+		case *ast.Subquery, *ast.Exists:
+			found = true
+		}
+		return !found
+	})
+	return found
+}
+
+func (c *compiler) printNow(node *ast.Print) *fault.Error {
 	text, err := expression.Compile(node.Value, c)
 	if err != nil {
 		return err
@@ -181,10 +203,10 @@ func (s *Session) raised(values []value.Value, logs bool) (e, refused *fault.Err
 	if e.Severity >= sysadminFrom && !logs {
 		return nil, fault.New(2754, sysadminFrom-1)
 	}
-	text := s.settings.Text(values[0])
+	text, substitutes := s.settings.Text(values[0]), function.Substitutes(values[3:])
 	if k := values[0].Kind(); k.IsInteger() {
 		number := int(values[0].Int64())
-		found, _, known := fault.Text(number)
+		found, own, known := fault.Text(number)
 		switch {
 		case number == userMessage || number < firstMessage:
 			return nil, fault.New(2732, number, firstMessage, 1<<31-1)
@@ -192,7 +214,17 @@ func (s *Session) raised(values []value.Value, logs bool) (e, refused *fault.Err
 			return nil, fault.New(18054, number, e.Severity, e.State)
 		}
 		e.Number, text = number, found
+		if severity.Int64() == ofMessage {
+			e.Severity = own
+		}
+	} else if bad := fault.BadDirective(text); bad != "" {
+		return nil, fault.New(2787, bad)
+	} else if place := fault.BadSubstitute(text, substitutes...); place > 0 {
+		return nil, fault.New(2786, place)
 	}
-	e.Message = value.CutUnits(fault.Format(text, function.Substitutes(values[3:])...), 0, maxMessage)
+	e.Message = fault.Format(text, substitutes...)
+	if value.UnitsOf(e.Message) > maxMessage {
+		e.Message = value.CutUnits(e.Message, 0, maxMessage-len(ellipsis)) + ellipsis
+	}
 	return e, nil
 }

@@ -49,6 +49,14 @@ func isAggregate(e ast.Expression) bool {
 
 // selectValues compiles a SELECT without tables: either all items assign, or none does.
 func (c *compiler) selectValues(node *ast.Select, items []ast.SelectItem, where ast.Condition) *fault.Error {
+	nodes := []ast.Node{where}
+	for _, item := range items {
+		nodes = append(nodes, item)
+	}
+	return c.whenReached(node, func(c *compiler) *fault.Error { return c.selectNow(node, items, where) }, nodes...)
+}
+
+func (c *compiler) selectNow(node *ast.Select, items []ast.SelectItem, where ast.Condition) *fault.Error {
 	condition := &expression.Condition{Evaluate: func(*expression.Frame) (expression.Truth, *fault.Error) { return expression.True, nil }}
 	if where != nil {
 		compiled, err := expression.CompileCondition(where, c)
@@ -90,6 +98,13 @@ func (c *compiler) selectValues(node *ast.Select, items []ast.SelectItem, where 
 		}
 		return a.session.selected(frame, truth == expression.True, columns, values)
 	})
+	if slots != nil {
+		nodes := []ast.Node{where}
+		for _, item := range items {
+			nodes = append(nodes, item)
+		}
+		c.quiet(nodes...)
+	}
 	return nil
 }
 
@@ -169,9 +184,21 @@ func (s *Session) begun(columns []session.Column) *fault.Error {
 }
 
 // done ends a statement of the Translator.
-func (s *Session) done(counts bool, rows int64) *fault.Error {
-	if err := s.sink.Done(session.Done{HasCount: counts && !s.options.noCount, Count: rows}); err != nil {
+func (s *Session) done(counts bool, rows int64, hasRows bool) *fault.Error {
+	if err := s.sink.Done(session.Done{HasRows: hasRows, HasCount: counts && !s.options.noCount, Count: rows}); err != nil {
 		return s.stop(err)
 	}
 	return nil
+}
+
+// A resultSink notes whether a statement of the Translator gives a result set.
+type resultSink struct {
+	session.Sink
+	hasRows bool
+}
+
+// Columns begins a result set.
+func (r *resultSink) Columns(columns []session.Column) error {
+	r.hasRows = true
+	return r.Sink.Columns(columns)
 }

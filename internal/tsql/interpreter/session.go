@@ -33,19 +33,29 @@ type Session struct {
 	context    function.Context
 	options    options
 	clock      func() time.Time
-	modules    map[string]*module // temporary procedures by their lower name
+	functions  map[string]*compiledFunction // of the user by their lower name
+	modules    map[string]*module           // temporary procedures by their lower name, others that were called with their schema before it
+	kept       Modules                      // nil without a database
 
-	current   *activation
-	sink      session.Sink
-	thrown    *fault.Error // the error that goes up to a caller's TRY
-	lastError int          // @@ERROR
-	rowCount  int64        // @@ROWCOUNT
-	failures  int          // errors so far
-	isWrite   bool         // the statement that runs changes rows
-	over      bool         // the batch has ended
-	broken    error        // the session cannot go on
+	current        *activation
+	sink           session.Sink
+	thrown         *fault.Error            // the error that goes up to a caller's TRY
+	lastError      int                     // @@ERROR
+	rowCount       int64                   // @@ROWCOUNT
+	failures       int                     // errors so far
+	isWrite        bool                    // the statement that runs changes rows
+	over           bool                    // the batch has ended
+	sessionContext map[string]contextValue // of sp_set_session_context by their lower key
+	contextInfo    value.Value             // CONTEXT_INFO()
+	gathersAt      int                     // while INSERT ... EXECUTE gathers rows: one more than @@TRANCOUNT at its begin
+	firesAlone     bool                    // a statement with triggers runs in a transaction of its own
+	ending         *fault.Error            // the error that ended the batch, or the module that it called, before its end
+	broken         error                   // the session cannot go on
 
 	transaction
+	impersonation
+	pending  []checkpoint // of statements that wait, the oldest first
+	commitBy time.Time    // when a COMMIT among them has to go out; zero without one
 }
 
 // errClosed says that an error of severity 20 or more ended the session.
@@ -57,7 +67,7 @@ func New(identity Identity, translator Translator, connection Connection) *Sessi
 	if translator == nil {
 		s.translator = none{}
 	}
-	s.settings = *value.Defaults()
+	s.settings, s.contextInfo = *value.Defaults(), value.Null(contextType)
 	s.context.Settings = &s.settings
 	s.options = defaultOptions()
 	return s
@@ -68,9 +78,13 @@ func (s *Session) Run(ctx context.Context, batch string, sink session.Sink) erro
 	if s.broken != nil {
 		return s.broken
 	}
-	s.sink, s.over, s.current, s.thrown = sink, false, nil, nil
+	s.sink, s.over, s.current, s.thrown, s.ending = sink, false, nil, nil, nil
 	if compiled := s.prepare("", batch); compiled != nil {
 		_ = s.run(ctx, s.activate(compiled))
+	}
+	s.abandon()
+	if isAttention(ctx) && (s.isDoomed || s.options.xactAbort) {
+		s.rollback(ctx)
 	}
 	if s.isDoomed && s.broken == nil {
 		s.rollback(ctx)
@@ -81,6 +95,12 @@ func (s *Session) Run(ctx context.Context, batch string, sink session.Sink) erro
 	}
 	return s.broken
 }
+
+// Ended gives the error that ended the last batch, or a module that it called, before its end; nil where all of it ran.
+func (s *Session) Ended() *fault.Error { return s.ending }
+
+// IsInTransaction reports whether a transaction is open: @@TRANCOUNT is not 0.
+func (s *Session) IsInTransaction() bool { return s.depth > 0 }
 
 // prepare parses and compiles a batch; it reports the error of one that is refused.
 func (s *Session) prepare(name, text string) *program {
@@ -111,6 +131,7 @@ func syntaxFault(err error) *fault.Error {
 
 // fail reports an error outside of any statement.
 func (s *Session) fail(err *fault.Error) {
+	s.ending = err
 	s.lastError = err.Number
 	s.failures++
 	s.send(err)
@@ -136,6 +157,18 @@ func (s *Session) stop(err error) *fault.Error {
 		s.broken = err
 	}
 	return errOver
+}
+
+// cut ends the batch where the context has ended. After an attention the session goes on with the next batch, and its transaction stays.
+func (s *Session) cut(ctx context.Context) *fault.Error {
+	if isAttention(ctx) {
+		return s.stop(nil)
+	}
+	return s.stop(ctx.Err())
+}
+
+func isAttention(ctx context.Context) bool {
+	return ctx.Err() != nil && errors.Is(context.Cause(ctx), session.ErrAttention)
 }
 
 // errOver goes up through all activations; it is no error of T-SQL.

@@ -2,6 +2,8 @@ package interpreter
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/parley-broker/parley/internal/tsql/ast"
@@ -13,6 +15,7 @@ import (
 // options are the settings of the session that are no settings of values.
 type options struct {
 	noCount, xactAbort, implicitTransactions, quotedIdentifier bool
+	noExec                                                     bool // batches are compiled, and nothing of them runs
 	lockTimeout, rowCount, textSize                            int64
 	language, isolation                                        string
 }
@@ -26,6 +29,8 @@ func (s *Session) switches(name string) *bool {
 	switch name {
 	case "NOCOUNT":
 		return &s.options.noCount
+	case "NOEXEC":
+		return &s.options.noExec
 	case "XACT_ABORT":
 		return &s.options.xactAbort
 	case "IMPLICIT_TRANSACTIONS":
@@ -60,6 +65,7 @@ func (c *compiler) setOptions(node *ast.SetOptions) *fault.Error {
 			return expression.Unsupported("SET " + name)
 		}
 	}
+	at := len(c.program.instructions)
 	c.simply(node, func(_ context.Context, a *activation) *fault.Error {
 		for _, name := range node.Options {
 			a.session.turn(name, node.On)
@@ -67,6 +73,9 @@ func (c *compiler) setOptions(node *ast.SetOptions) *fault.Error {
 		a.session.succeeded(0)
 		return nil
 	})
+	for i := range c.program.instructions[at:] {
+		c.program.instructions[at+i].setsNoExec = slices.Contains(node.Options, "NOEXEC")
+	}
 	return nil
 }
 
@@ -141,10 +150,26 @@ var valueOptions = map[string]func(*Session, value.Value) *fault.Error{
 		if name := strings.ToLower(s.settings.Text(v)); name != "us_english" && name != "english" {
 			return expression.Unsupported("SET LANGUAGE " + name)
 		}
+		s.inform(fault.New(5703, "us_english"))
 		return nil
 	},
-	"LOCK_TIMEOUT":      func(s *Session, v value.Value) *fault.Error { return s.number(v, &s.options.lockTimeout) },
-	"TEXTSIZE":          func(s *Session, v value.Value) *fault.Error { return s.number(v, &s.options.textSize) },
+	"LOCK_TIMEOUT": func(s *Session, v value.Value) *fault.Error {
+		if err := s.number(v, &s.options.lockTimeout); err != nil {
+			return err
+		}
+		return s.onConnection(func(c Connection) error {
+			c.SetLockTimeout(s.options.lockTimeout)
+			return nil
+		})
+	},
+	"TEXTSIZE": func(s *Session, v value.Value) *fault.Error { return s.number(v, &s.options.textSize) },
+	"CONTEXT_INFO": func(s *Session, v value.Value) *fault.Error {
+		info, err := s.settings.Assign(v, contextType)
+		if err == nil {
+			s.contextInfo = info
+		}
+		return err
+	},
 	"DEADLOCK_PRIORITY": func(*Session, value.Value) *fault.Error { return nil },
 	"ROWCOUNT": func(s *Session, v value.Value) *fault.Error {
 		if err := s.number(v, &s.options.rowCount); err != nil || s.options.rowCount == 0 {
@@ -185,12 +210,39 @@ func (s *Session) use(ctx context.Context, database string) *fault.Error {
 	if s.connection == nil {
 		return fault.New(40510, "USE")
 	}
-	if err := s.onConnection(func(c Connection) error { return c.Use(ctx, database) }); err != nil {
+	if err := s.enter(ctx, database); err != nil {
+		return err
+	}
+	s.send(fault.New(5701, s.identity.Database))
+	s.succeeded(0)
+	return nil
+}
+
+// comeBack ends the USE of a text that was executed.
+func (s *Session) comeBack(ctx context.Context, database string) *fault.Error {
+	if s.identity.Database == database || s.broken != nil || database == "" {
+		return nil //nolint:nilerr // a session that is broken stays where it is
+	}
+	return s.enter(ctx, database)
+}
+
+// enter goes on in another database. A transaction stays where it is: it may name its own database alone.
+func (s *Session) enter(ctx context.Context, database string) *fault.Error {
+	if s.IsInTransaction() && strings.EqualFold(database, s.identity.Database) {
+		return nil
+	}
+	// Table variables follow the session; temporary tables stay behind with the connection.
+	s.translator.RollsBack(ctx)
+	err := s.onConnection(func(c Connection) (err error) {
+		database, err = c.Use(ctx, database)
+		return err
+	})
+	s.translator.RolledBack(ctx, false)
+	if err != nil {
 		return err
 	}
 	s.identity.Database = database
-	s.send(fault.New(5701, database))
-	s.succeeded(0)
+	maps.DeleteFunc(s.modules, func(name string, _ *module) bool { return !isTemporaryName(name) })
 	return nil
 }
 

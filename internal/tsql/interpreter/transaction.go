@@ -40,13 +40,15 @@ func (c *compiler) nameOf(n ast.TransactionName) (func(*activation) string, *fau
 }
 
 // named compiles a statement of transactions that has a name.
-func (c *compiler) named(node ast.Statement, n ast.TransactionName, run func(context.Context, *Session, string) *fault.Error) *fault.Error {
+func (c *compiler) named(
+	node ast.Statement, n ast.TransactionName, run func(context.Context, *activation, string) *fault.Error,
+) *fault.Error {
 	name, err := c.nameOf(n)
 	if err != nil {
 		return err
 	}
 	c.simply(node, func(ctx context.Context, a *activation) *fault.Error {
-		if err := run(ctx, a.session, name(a)); err != nil {
+		if err := run(ctx, a, name(a)); err != nil {
 			return err
 		}
 		a.session.succeeded(0)
@@ -76,6 +78,8 @@ func (s *Session) commit(ctx context.Context, _ string) *fault.Error {
 		return fault.New(3902)
 	case s.isDoomed:
 		return fault.New(3930)
+	case s.gathersAt > 0 && s.depth < s.gathersAt:
+		return fault.New(3916)
 	case s.depth > 1:
 		s.depth--
 		return nil
@@ -90,17 +94,24 @@ func (s *Session) rollbackTo(ctx context.Context, name string) *fault.Error {
 		return fault.New(3903)
 	}
 	if name == "" || name == s.name {
+		if s.gathersAt > 0 {
+			return fault.New(3915)
+		}
 		s.rollback(ctx)
 		return nil
 	}
 	for i, p := range slices.Backward(s.savepoints) {
-		if p.name == name {
-			if s.isDoomed {
-				return fault.New(3931)
-			}
-			s.savepoints = s.savepoints[:i+1]
-			return s.onConnection(func(c Connection) error { return c.RollbackTo(ctx, p.inDatabase) })
+		if p.name != name {
+			continue
 		}
+		if s.isDoomed {
+			return fault.New(3931)
+		}
+		s.savepoints = s.savepoints[:i+1]
+		s.translator.RollsBack(ctx)
+		err := s.onConnection(func(c Connection) error { return c.RollbackTo(ctx, p.inDatabase) })
+		s.translator.RolledBack(ctx, false)
+		return err
 	}
 	return fault.New(6401, name)
 }
@@ -127,9 +138,14 @@ func (s *Session) rollback(ctx context.Context) {
 	if s.connection == nil {
 		return
 	}
-	if err := s.connection.Rollback(context.WithoutCancel(ctx)); err != nil {
+	s.abandon()
+	ctx = context.WithoutCancel(ctx)
+	s.translator.RollsBack(ctx)
+	if err := s.connection.Rollback(ctx); err != nil {
 		_ = s.stop(fmt.Errorf("rolling back: %w", err))
+		return
 	}
+	s.translator.RolledBack(ctx, true)
 }
 
 // onConnection carries out a part of a transaction. A failed commit is an error of T-SQL; all else ends the session.
@@ -147,8 +163,17 @@ func (s *Session) onConnection(do func(Connection) error) *fault.Error {
 	return s.stop(fmt.Errorf("the transaction: %w", err))
 }
 
-// external runs a statement of the Translator: under a savepoint in a transaction, so that an error undoes the statement alone.
+// external runs a statement of the Translator, once more where a definition changed meanwhile.
 func (s *Session) external(ctx context.Context, a *activation, compiled Statement) *fault.Error {
+	err := s.protected(ctx, a, compiled)
+	if err != nil && err.IsOutdated && ctx.Err() == nil {
+		return s.protected(ctx, a, compiled)
+	}
+	return err
+}
+
+// protected runs a statement of the Translator: under a savepoint in a transaction, so that an error undoes the statement alone.
+func (s *Session) protected(ctx context.Context, a *activation, compiled Statement) *fault.Error {
 	if compiled.IsWrite() && s.isDoomed {
 		return fault.New(3930)
 	}
@@ -157,23 +182,59 @@ func (s *Session) external(ctx context.Context, a *activation, compiled Statemen
 			return err
 		}
 	}
-	isProtected := s.depth > 0
-	if isProtected {
+	if f, is := compiled.(firing); is && s.depth == 0 && f.Fires() {
+		return s.firingAlone(ctx, a, compiled)
+	}
+	if waits, err := s.deferred(ctx, a, compiled); waits {
+		return err
+	}
+	isLocal := false
+	if l, is := compiled.(Local); is {
+		isLocal = l.IsLocal()
+	}
+	isProtected := s.depth > 0 && !isLocal
+	isShared := isProtected && s.shares(compiled)
+	if isProtected && !isShared {
 		if err := s.onConnection(func(c Connection) error { return c.Protect(ctx) }); err != nil {
 			return err
 		}
 	}
-	s.isWrite = compiled.IsWrite()
-	rows, counts, err := compiled.Run(ctx, a.frameOf(ctx), s.sink)
+	s.isWrite = changesRows(compiled)
+	sink := &resultSink{Sink: s.sink}
+	rows, counts, err := compiled.Run(ctx, a.frameOf(ctx), sink)
 	if err != nil {
-		if isProtected && ctx.Err() == nil {
-			if lost := s.onConnection(func(c Connection) error { return c.Recover(ctx) }); lost != nil {
-				return lost
-			}
+		if isProtected && s.depth > 0 && err.Deferred == 0 {
+			return s.recovered(ctx, isShared, err)
 		}
 		return err
 	}
 	s.isWrite = false
 	s.succeeded(rows)
-	return s.done(counts, rows)
+	return s.done(counts, rows, sink.hasRows)
+}
+
+// changesRows reports whether message 3621 follows an error of a statement.
+func changesRows(compiled Statement) bool {
+	silent, is := compiled.(Silent)
+	return compiled.IsWrite() && (!is || !silent.IsSilent())
+}
+
+// shares has a statement take the savepoint of those that wait for it, where it may and some do.
+func (s *Session) shares(compiled Statement) bool {
+	companion, is := compiled.(Companion)
+	return is && companion.IsCompanion() && s.connection != nil && s.connection.Share()
+}
+
+// recovered undoes a statement that failed, and gives its error. Those that shared its savepoint ran before, so they run again even where
+// the batch is cut.
+func (s *Session) recovered(ctx context.Context, isShared bool, err *fault.Error) *fault.Error {
+	if lost := s.onConnection(func(c Connection) error { return c.Recover(ctx) }); lost != nil {
+		return lost
+	}
+	if isShared {
+		if late := s.settle(context.WithoutCancel(ctx)); late != nil {
+			return late
+		}
+	}
+	return err
 }

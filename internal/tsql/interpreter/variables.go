@@ -2,6 +2,7 @@ package interpreter
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,32 +15,62 @@ import (
 // declareVariables compiles DECLARE. A variable without a value keeps what it has when a loop comes by again.
 func (c *compiler) declareVariables(node *ast.Declare) *fault.Error {
 	isLocal := true
-	for _, v := range node.Variables {
-		if v.Table != nil || v.Cursor || strings.EqualFold(v.Type.Name.Object(), "cursor") {
-			isLocal = false
-			continue
-		}
-		t, err := expression.TypeOf(v.Type, value.Declaration)
+	declared := *node
+	declared.Variables = slices.Clone(node.Variables)
+	for i, v := range node.Variables {
+		t, table, err := c.declaredType(v)
 		if err != nil {
 			return err
 		}
-		var initial *expression.Expression
-		if v.Value != nil {
-			if initial, err = expression.CompileAs(v.Value, t, c); err != nil {
+		if table != nil {
+			copied := *v
+			copied.Table = table
+			v, declared.Variables[i] = &copied, &copied
+		}
+		if v.Table != nil || v.Cursor || strings.EqualFold(v.Type.Name.Object(), "cursor") {
+			isLocal = false
+			if err := c.declareObject(v); err != nil {
 				return err
 			}
+			continue
+		}
+		if v.Value == nil {
+			if err := c.declare(v.Name, t); err != nil {
+				return err
+			}
+			continue
+		}
+		// The variable is not known in its own initial value.
+		slot := len(c.program.variables)
+		err = c.whenReached(v, func(c *compiler) *fault.Error {
+			initial, err := expression.CompileAs(v.Value, t, c)
+			if err != nil {
+				return err
+			}
+			c.assign(v, slot, initial)
+			return nil
+		}, v.Value)
+		if err != nil {
+			return err
 		}
 		if err := c.declare(v.Name, t); err != nil {
 			return err
 		}
-		if initial != nil {
-			c.assign(v, len(c.program.variables)-1, initial)
-		}
 	}
 	if !isLocal {
-		c.translated(node)
+		c.translated(&declared)
 	}
 	return nil
+}
+
+// declareObject gives a table variable or a cursor variable its slot. The Translator makes the object when DECLARE is reached.
+func (c *compiler) declareObject(v *ast.VariableDeclaration) *fault.Error {
+	kind := value.Cursor
+	if v.Table != nil {
+		kind = value.Table
+		c.tables[strings.ToLower(v.Name)] = v.Table
+	}
+	return c.declare(v.Name, value.Of(kind))
 }
 
 // assign compiles an assignment of a value that has the variable's type.
@@ -53,9 +84,35 @@ func (c *compiler) assign(node ast.Node, slot int, e *expression.Expression) {
 		a.session.succeeded(1)
 		return nil
 	})
+	c.quiet(node)
 }
 
 func (c *compiler) setVariable(node *ast.SetVariable) *fault.Error {
+	return c.whenReached(node, func(c *compiler) *fault.Error { return c.setNow(node) }, setValue(node)...)
+}
+
+// setValue gives the value of an assignment; modify has none.
+func setValue(node *ast.SetVariable) []ast.Node {
+	if node.Value == nil {
+		return nil
+	}
+	return []ast.Node{node.Value}
+}
+
+func (c *compiler) setNow(node *ast.SetVariable) *fault.Error {
+	if node.Method != nil {
+		slot, _, _ := c.Variable(node.Variable)
+		held, err := expression.Compile(&ast.Variable{Name: node.Variable}, c)
+		if err != nil {
+			return err
+		}
+		e, err := expression.Modification(node.Method, node.Variable, held, c)
+		if err != nil {
+			return err
+		}
+		c.assign(node, slot, e)
+		return nil
+	}
 	slot, e, err := c.assignment(node.Variable, node.Operator, node.Value)
 	if err != nil {
 		return err
@@ -124,7 +181,7 @@ func (c *compiler) pause(node *ast.Pause) *fault.Error {
 			a.session.succeeded(0)
 			return nil
 		case <-ctx.Done():
-			return a.session.stop(ctx.Err())
+			return a.session.cut(ctx)
 		}
 	})
 	return nil

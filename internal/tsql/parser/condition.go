@@ -10,6 +10,7 @@ func (p *parser) condition() ast.Condition {
 	start := p.at
 	left := p.conjunction()
 	for p.accept("OR") {
+		p.link()
 		node := &ast.Logical{Operator: "OR", Left: left, Right: p.conjunction()}
 		node.Place = p.since(start)
 		left = node
@@ -21,6 +22,7 @@ func (p *parser) conjunction() ast.Condition {
 	start := p.at
 	left := p.negation()
 	for p.accept("AND") {
+		p.link()
 		node := &ast.Logical{Operator: "AND", Left: left, Right: p.negation()}
 		node.Place = p.since(start)
 		left = node

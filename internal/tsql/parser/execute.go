@@ -106,14 +106,8 @@ func (p *parser) argumentValue() ast.Expression {
 		return p.literal()
 	case p.isName(), t.Is("ON"), t.Is("OFF"):
 		p.at++
-		name := ast.Name{Parts: []string{t.Text}}
-		for p.is(".") && p.namesObject(p.ahead(1)) {
-			p.at++
-			name.Parts = append(name.Parts, p.take().Text)
-		}
-		name.Place = p.since(start)
-		node := &ast.ColumnReference{Name: name}
-		node.Place = name.Place
+		node := &ast.ColumnReference{Name: ast.Name{Parts: []string{t.Text}, Place: p.since(start)}}
+		node.Place = node.Name.Place
 		return node
 	default:
 		return p.constant()

@@ -20,6 +20,7 @@ func (p *parser) expression() ast.Expression {
 		if operator == "" {
 			return left
 		}
+		p.link()
 		node := &ast.Arithmetic{Operator: operator, Left: left, Right: p.factor()}
 		node.Place = p.since(start)
 		left = node
@@ -35,6 +36,7 @@ func (p *parser) factor() ast.Expression {
 		if operator == "" {
 			return left
 		}
+		p.link()
 		node := &ast.Arithmetic{Operator: operator, Left: left, Right: p.signed()}
 		node.Place = p.since(start)
 		left = node
@@ -80,15 +82,18 @@ func (p *parser) operand() ast.Expression {
 	for {
 		switch {
 		case p.is("COLLATE"):
+			p.link()
 			p.at++
 			node := &ast.Collate{Operand: value, Collation: p.collation()}
 			node.Place = p.since(start)
 			value = node
 		case p.accept("AT", "TIME", "ZONE"):
+			p.link()
 			node := &ast.AtTimeZone{Operand: value, Zone: p.primary()}
 			node.Place = p.since(start)
 			value = node
 		case p.is(".") && p.hasMembers(value) && p.namesObject(p.ahead(1)):
+			p.link()
 			value = p.member(start, value)
 		default:
 			return value

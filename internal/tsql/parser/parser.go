@@ -11,6 +11,9 @@ import (
 // deepest is how many rules may be open at once, so that no batch uses up the stack.
 const deepest = 2000
 
+// longest is how many operators of a statement may stand in a row, each over the ones before it: the tree is as deep as the row is long.
+const longest = 20_000
+
 // Options are the settings of the session that decide how a batch is read.
 type Options struct {
 	// StringsInDoubleQuotes is QUOTED_IDENTIFIER OFF: "text" is a string and no name.
@@ -22,6 +25,7 @@ type parser struct {
 	tokens   []token.Token
 	at       int // number of the current token
 	depth    int
+	links    int  // operators of the statement that stand in a row
 	strings  bool // "text" is a string
 	whiles   int  // WHILE around the current statement
 	isModule bool // the statement belongs to a module's body
@@ -95,11 +99,21 @@ func (p *parser) since(start int) ast.Place {
 	return place
 }
 
+// link counts an operator whose left side is all that stands before it.
+func (p *parser) link() {
+	p.links++
+	if p.links > longest {
+		p.refuse(p.at, 191, 15, tooDeep)
+	}
+}
+
+const tooDeep = "Some part of your SQL statement is nested too deeply. Rewrite the query or break it up into smaller queries."
+
 // deeper counts a rule that contains itself; the caller defers what it returns.
 func (p *parser) deeper() func() {
 	p.depth++
 	if p.depth > deepest {
-		p.refuse(p.at, 191, 15, "Some part of your SQL statement is nested too deeply. Rewrite the query or break it up into smaller queries.")
+		p.refuse(p.at, 191, 15, tooDeep)
 	}
 	return func() { p.depth-- }
 }

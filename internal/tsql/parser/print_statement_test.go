@@ -183,6 +183,12 @@ func data(s ast.Statement) string {
 		return merge(n)
 	case *ast.Truncate:
 		return "TRUNCATE TABLE " + parts(n.Table)
+	case *ast.CheckIdentity:
+		option := when(n.NoReseed, ", NORESEED")
+		if n.Value != nil {
+			option = ", RESEED, " + expression(n.Value)
+		}
+		return "DBCC CHECKIDENT (" + named(n.Table) + option + ")" + when(n.IsQuiet, " WITH NO_INFOMSGS")
 	case *ast.Execute:
 		return execute(n)
 	case *ast.Declare:

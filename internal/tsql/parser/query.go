@@ -53,6 +53,7 @@ func (p *parser) union() ast.QueryBody {
 		if operator == "" {
 			return left
 		}
+		p.link()
 		left = &ast.SetOperation{Operator: operator, Left: left, Right: p.intersection()}
 		left.(*ast.SetOperation).Place = p.since(start)
 	}
@@ -62,6 +63,7 @@ func (p *parser) intersection() ast.QueryBody {
 	start := p.at
 	left := p.queryTerm()
 	for p.accept("INTERSECT") {
+		p.link()
 		left = &ast.SetOperation{Operator: "INTERSECT", Left: left, Right: p.queryTerm()}
 		left.(*ast.SetOperation).Place = p.since(start)
 	}

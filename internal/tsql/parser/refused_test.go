@@ -219,3 +219,26 @@ func TestNodesHavePlaces(t *testing.T) {
 		t.Errorf("line %d, column %d", at.Line, at.Column)
 	}
 }
+
+// The tree of operators in a row is as deep as the row is long, and what walks it may not use up the stack: that would end the process, and
+// with it the daemon that runs the procedures of others.
+func TestALongRowOfOperatorsIsRefused(t *testing.T) {
+	t.Parallel()
+	const many = 30_000
+	for name, batch := range map[string]string{
+		"sums": "PRINT 1" + strings.Repeat("+1", many), "products": "PRINT 1" + strings.Repeat("*1", many),
+		"OR": "IF 1=1" + strings.Repeat(" OR 1=1", many) + " PRINT 1", "AND": "IF 1=1" + strings.Repeat(" AND 1=1", many) + " PRINT 1",
+		"UNION": "SELECT 1" + strings.Repeat(" UNION SELECT 1", many), "INTERSECT": "SELECT 1" + strings.Repeat(" INTERSECT SELECT 1", many),
+		"joins":   "SELECT 1 FROM a" + strings.Repeat(" CROSS JOIN a", many),
+		"COLLATE": "PRINT 'a'" + strings.Repeat(" COLLATE Latin1_General_BIN", many), "methods": "SELECT @x" + strings.Repeat(".query('a')", many),
+		"zones": "SELECT @x" + strings.Repeat(" AT TIME ZONE 'UTC'", many), "blocks": strings.Repeat("BEGIN ", many) + "PRINT 1" + strings.Repeat(" END", many),
+	} {
+		_, err := parser.Parse(batch, parser.Options{})
+		if refused, is := errors.AsType[*parser.Error](err); !is || refused.Number != 191 {
+			t.Errorf("%s: %v, want error 191", name, err)
+		}
+	}
+	if _, err := parser.Parse(strings.Repeat("PRINT 1"+strings.Repeat("+1", 15_000)+"\n", 3), parser.Options{}); err != nil {
+		t.Errorf("each statement has its own: %v", err)
+	}
+}

@@ -22,6 +22,7 @@ func (p *parser) createType(start int) ast.Statement {
 			p.fail("FROM", "AS TABLE", "EXTERNAL NAME")
 		}
 	}
+	node.Text = p.textOf(start)
 	node.Place = p.since(start)
 	return node
 }

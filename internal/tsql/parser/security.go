@@ -52,7 +52,7 @@ func (p *parser) permissionItem() *ast.PermissionItem {
 // classOf takes the words before :: that say of which kind a name is.
 func (p *parser) classOf() string {
 	count := 0
-	for p.ahead(count).Kind == token.Word {
+	for next := p.ahead(0); next.Kind == token.Word && !next.Is("TO") && !next.Is("FROM"); next = p.ahead(count) {
 		count++
 	}
 	if count == 0 || !p.ahead(count).Is("::") {

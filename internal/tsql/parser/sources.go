@@ -26,6 +26,7 @@ func (p *parser) joined() ast.TableSource {
 		if join == nil {
 			return left
 		}
+		p.link()
 		join.Left = left
 		if join.Kind == "CROSS" || strings.HasSuffix(join.Kind, "APPLY") {
 			join.Right = p.source()
@@ -49,6 +50,7 @@ func (p *parser) joinedInside() ast.TableSource {
 		if join == nil {
 			break
 		}
+		p.link()
 		join.Left = right
 		if join.Kind == "CROSS" || strings.HasSuffix(join.Kind, "APPLY") {
 			join.Right = p.source()

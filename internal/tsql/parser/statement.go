@@ -21,6 +21,7 @@ func (p *parser) statements(ends func(*parser) bool) (all []ast.Statement) {
 // statement takes one statement with the semicolons behind it, but for those that belong to what follows.
 func (p *parser) statement() ast.Statement {
 	defer p.deeper()()
+	p.links = 0
 	start := p.at
 	t := p.current()
 	if p.isLabel() {
@@ -220,7 +221,9 @@ func (p *parser) definitionReader(first string) func(start int) ast.Statement {
 		return p.signature
 	case "BACKUP", "RESTORE":
 		return p.backup
-	case "DBCC", "BULK", "CHECKPOINT", "SHUTDOWN", "READTEXT", "WRITETEXT", "UPDATETEXT", "SETUSER", "LINENO":
+	case "DBCC":
+		return p.consoleCommand
+	case "BULK", "CHECKPOINT", "SHUTDOWN", "READTEXT", "WRITETEXT", "UPDATETEXT", "SETUSER", "LINENO":
 		return p.foreign
 	case "ENABLE", "DISABLE":
 		if p.ahead(1).Is("TRIGGER") {

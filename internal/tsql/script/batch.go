@@ -16,6 +16,7 @@ type Batch struct {
 	Text        string
 	Count       int  // how often GO runs it; 1 without a number
 	StopOnError bool // :on error exit, or -b, holds for it
+	Exits       bool // EXIT(query): the script ends behind it, with the first column of its last row as the exit code
 	origins     []origin
 }
 

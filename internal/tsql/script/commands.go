@@ -1,6 +1,7 @@
 package script
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -8,23 +9,25 @@ import (
 
 // refused are the commands of sqlcmd that Parley has nothing for, each with its reason.
 var refused = map[string]string{
-	":connect": "a script runs on the database of its command; start parley tsql once for each", ":out": "redirect the output of the command",
-	":error": "redirect the errors of the command", ":perftrace": "there is no output of this kind", ":xml": "use --json",
-	":ed": "there is no editor", "ed": "there is no editor", ":serverlist": "there is no list of servers",
-	"!!": "a script starts no programs", ":!!": "a script starts no programs", ":help": "see parley tsql --help",
-	":list": "there is no prompt", ":listvar": "there is no prompt",
+	":connect":   "a script runs on the database of its command; start parley tsql once for each",
+	":perftrace": "there is no output of this kind",
+	":ed":        "there is no editor", "ed": "there is no editor", ":serverlist": "there is no list of servers",
+	"!!": "a script starts no programs", ":!!": "a script starts no programs",
 }
+
+// passed are the commands that Options.Command takes; those of true want an argument.
+var passed = map[string]bool{":out": true, ":error": true, ":xml": true, ":help": false, ":list": false, ":listvar": false}
 
 // command takes a line of sqlcmd's own, and says whether it was one.
 func (r *reader) command(line string, at Origin) (bool, error) {
 	text := strings.TrimSpace(strings.TrimPrefix(line, "\uFEFF"))
 	word, rest := text, ""
-	if end := strings.IndexAny(text, " \t"); end >= 0 {
+	if end := strings.IndexAny(text, " \t("); end >= 0 {
 		word, rest = text[:end], strings.TrimSpace(text[end:])
 	}
 	word = strings.ToLower(word)
-	if strings.HasPrefix(word, "go") || word == "exit" || word == "quit" || word == "reset" || word == ":reset" {
-		return r.bareCommand(line, word, rest, at)
+	if isBare(strings.TrimPrefix(word, ":")) || strings.HasPrefix(word, r.terminator()) {
+		return r.bareCommand(word, rest, at)
 	}
 	if strings.HasPrefix(word, "!!") {
 		word = "!!"
@@ -35,6 +38,10 @@ func (r *reader) command(line string, at Origin) (bool, error) {
 	if !strings.HasPrefix(word, ":") || strings.HasPrefix(word, "::") {
 		return false, nil
 	}
+	if needsArgument, is := passed[word]; is {
+		r.blank(line, at)
+		return true, r.pass(word, rest, needsArgument, at)
+	}
 	switch word {
 	case ":setvar":
 		r.blank(line, at)
@@ -44,64 +51,112 @@ func (r *reader) command(line string, at Origin) (bool, error) {
 	case ":on":
 		r.blank(line, at)
 		return true, r.onError(rest, at)
-	case ":exit", ":quit":
-		r.end(word)
-		return true, nil
 	default:
 		return false, &Error{
 			Origin: at, Message: "syntax error near command '" + word + "'",
-			Hint: "the commands are :setvar, :r, :on error, :reset, :exit, :quit and GO",
+			Hint: "the commands are :setvar, :listvar, :r, :on error, :out, :error, :xml, :list, :reset, :exit, :quit, :help and GO",
 		}
 	}
 }
 
+// pass gives a command to those who have the output.
+func (r *reader) pass(word, rest string, needsArgument bool, at Origin) error {
+	if r.options.Command == nil {
+		return &Error{Origin: at, Message: "the command " + word + " is not supported here", Hint: "run the script by parley tsql"}
+	}
+	argument, err := r.unquote(rest, at)
+	if err != nil {
+		return err
+	}
+	if needsArgument != (argument != "") {
+		return &Error{Origin: at, Message: "syntax error near command '" + word + "'", Hint: "see :help"}
+	}
+	err = r.options.Command(Command{Name: word, Argument: argument, Batch: r.text.String(), Variables: r.variables})
+	if err != nil {
+		return fmt.Errorf("%s: %w", word, err)
+	}
+	return nil
+}
+
+// terminator gives the word that ends a batch, in lower case.
+func (r *reader) terminator() string { return strings.ToLower(cmp.Or(r.options.Terminator, "go")) }
+
+// isBare reports whether a command needs no colon.
+func isBare(word string) bool { return word == "exit" || word == "quit" || word == "reset" }
+
 // bareCommand takes the commands that need no colon: GO, EXIT, QUIT, RESET.
-func (r *reader) bareCommand(line, word, rest string, at Origin) (bool, error) {
+func (r *reader) bareCommand(word, rest string, at Origin) (bool, error) {
 	if end := strings.Index(rest, "--"); end >= 0 {
 		rest = strings.TrimSpace(rest[:end])
 	}
-	if strings.HasPrefix(word, "go--") {
-		word = "go"
+	terminator := r.terminator()
+	if strings.HasPrefix(word, terminator+"--") {
+		word = terminator
 		rest = ""
 	}
-	switch {
-	case word == "go" && rest == "":
-		r.flush(1)
-	case word == "go":
-		count, err := strconv.Atoi(strings.TrimSuffix(rest, ";"))
-		if err != nil || strings.HasSuffix(rest, ";") {
-			if !startsWithDigit(rest) {
-				return false, nil // GO as a name: the batch has its own error
-			}
-			return false, &Error{Origin: at, Message: "a number of GO cannot be read: " + rest, Hint: "write GO, or GO with a whole number"}
+	switch word = strings.TrimPrefix(word, ":"); {
+	case word == terminator:
+		return r.ends(rest, at)
+	case word == terminator+";" && rest == "":
+		return false, &Error{
+			Origin: at, Message: "incorrect syntax was encountered while parsing " + strings.ToUpper(terminator),
+			Hint: "write it without a semicolon",
 		}
-		if count < 0 {
-			return false, &Error{Origin: at, Message: fmt.Sprintf("GO %d runs nothing", count), Hint: "write a number from 1 on"}
-		}
-		if count == 0 {
-			r.text.Reset()
-		}
-		r.flush(count)
-	case word == "go;" && rest == "":
-		return false, &Error{Origin: at, Message: "incorrect syntax was encountered while parsing GO", Hint: "write GO without a semicolon"}
+	case word == "exit" && strings.HasPrefix(rest, "("):
+		return r.exit(rest, at)
 	case (word == "exit" || word == "quit") && rest == "":
-		r.end(word)
-	case (word == "reset" || word == ":reset") && rest == "":
-		r.text.Reset()
-		r.flush(1)
+		r.done = true // what is not run yet is left
+	case word == "reset" && rest == "":
+		r.forget()
 	default:
-		_ = line
 		return false, nil
 	}
+	return true, nil
+}
+
+// ends takes GO, and GO with a number.
+func (r *reader) ends(rest string, at Origin) (bool, error) {
+	if rest == "" {
+		r.flush(1)
+		return true, nil
+	}
+	count, err := strconv.Atoi(strings.TrimSuffix(rest, ";"))
+	if err != nil || strings.HasSuffix(rest, ";") {
+		if !startsWithDigit(rest) {
+			return false, nil // GO as a name: the batch has its own error
+		}
+		return false, &Error{Origin: at, Message: "a number of GO cannot be read: " + rest, Hint: "write GO, or GO with a whole number"}
+	}
+	if count < 0 {
+		return false, &Error{Origin: at, Message: fmt.Sprintf("GO %d runs nothing", count), Hint: "write a number from 1 on"}
+	}
+	if count == 0 {
+		r.text.Reset()
+	}
+	r.flush(count)
+	return true, nil
+}
+
+// exit takes EXIT(query): the batch with the query behind it, and the end of the script. EXIT() gives no exit code.
+func (r *reader) exit(rest string, at Origin) (bool, error) {
+	query, isClosed := strings.CutSuffix(strings.TrimPrefix(rest, "("), ")")
+	if !isClosed {
+		return false, &Error{Origin: at, Message: "EXIT( without its end", Hint: "write EXIT(query) in one line"}
+	}
+	if query = strings.TrimSpace(query); query != "" {
+		r.begin(at)
+		if err := r.append(query+"\n", at); err != nil {
+			return false, err
+		}
+	}
+	r.give(&Batch{Text: r.text.String(), Count: 1, Exits: query != ""})
+	r.done = true
 	return true, nil
 }
 
 func startsWithDigit(text string) bool {
 	return text != "" && (text[0] == '-' || text[0] >= '0' && text[0] <= '9')
 }
-
-// end ends the script. EXIT leaves what is not run yet, and so does QUIT.
-func (r *reader) end(string) { r.done = true }
 
 // setVariable takes :setvar name value, and :setvar name, which removes the variable.
 func (r *reader) setVariable(rest string, at Origin) error {
@@ -112,13 +167,21 @@ func (r *reader) setVariable(rest string, at Origin) error {
 	if name == "" {
 		return &Error{Origin: at, Message: "syntax error near command ':setvar'", Hint: "write :setvar name value"}
 	}
+	if value != "" {
+		unquoted, err := r.unquote(value, at)
+		if err != nil {
+			return err
+		}
+		value = unquoted
+	}
+	if r.options.Set != nil {
+		if err := r.options.Set(strings.ToUpper(name), value); err != nil {
+			return &Error{Origin: at, Message: err.Error(), Hint: "see the table of variables in docs/tsql/sqlcmd.md"}
+		}
+	}
 	if value == "" {
 		delete(r.variables, strings.ToUpper(name))
 		return nil
-	}
-	value, err := r.unquote(value, at)
-	if err != nil {
-		return err
 	}
 	r.variables[strings.ToUpper(name)] = value
 	return nil

@@ -21,6 +21,20 @@ type Options struct {
 	StopOnError bool
 	// KeepVariables is -x: $(name) is text.
 	KeepVariables bool
+	// Terminator stands for GO: -c. Empty is GO.
+	Terminator string
+	// Command takes the commands that concern the output and the prompt, in the order of the script. Nil refuses them.
+	Command func(Command) error
+	// Set is told what :setvar sets; value is empty for a variable that is removed. Its error refuses the value. Nil takes all.
+	Set func(name, value string) error
+}
+
+// A Command is one of sqlcmd's that concerns the output or the prompt.
+type Command struct {
+	Name      string // with its colon, in lower case
+	Argument  string // without quotes, its variables replaced
+	Batch     string // the lines of the batch so far
+	Variables map[string]string
 }
 
 // reader is the state of a script between its lines.
@@ -41,10 +55,7 @@ type reader struct {
 // run, as in sqlcmd. The error is an *Error or comes from Options.Read.
 func Batches(file, text string, options Options) iter.Seq2[*Batch, error] {
 	return func(yield func(*Batch, error) bool) {
-		r := &reader{options: options, variables: map[string]string{}, stop: options.StopOnError, yield: yield}
-		for name, value := range options.Variables {
-			r.variables[strings.ToUpper(name)] = value
-		}
+		r := newReader(options, yield)
 		if err := r.file(file, text); err != nil {
 			if !r.done {
 				yield(nil, err)
@@ -57,14 +68,30 @@ func Batches(file, text string, options Options) iter.Seq2[*Batch, error] {
 	}
 }
 
+func newReader(options Options, yield func(*Batch, error) bool) *reader {
+	r := &reader{options: options, variables: map[string]string{}, stop: options.StopOnError, yield: yield}
+	for name, value := range options.Variables {
+		r.variables[strings.ToUpper(name)] = value
+	}
+	return r
+}
+
 // flush ends a batch.
-func (r *reader) flush(count int) {
-	batch := &Batch{Text: r.text.String(), Count: count, StopOnError: r.stop, origins: r.origins}
-	r.text.Reset()
-	r.lines, r.origins, r.state = 0, nil, state{}
-	if !batch.isBlank() && !r.yield(batch, nil) {
+func (r *reader) flush(count int) { r.give(&Batch{Text: r.text.String(), Count: count}) }
+
+// give yields a batch, and begins the next one.
+func (r *reader) give(batch *Batch) {
+	batch.StopOnError, batch.origins = r.stop, r.origins
+	r.forget()
+	if (!batch.isBlank() || batch.Exits) && !r.yield(batch, nil) {
 		r.done = true
 	}
+}
+
+// forget drops the lines of the batch so far.
+func (r *reader) forget() {
+	r.text.Reset()
+	r.lines, r.origins, r.state = 0, nil, state{}
 }
 
 // file reads the lines of one file.
@@ -77,22 +104,23 @@ func (r *reader) file(name, text string) error {
 		}
 		text = text[len(line):]
 		number++
-		at := Origin{File: name, Line: number}
-		if !r.state.isOpen() {
-			handled, err := r.command(line, at)
-			if err != nil {
-				return err
-			}
-			if handled {
-				continue
-			}
-		}
-		r.begin(at)
-		if err := r.append(line, at); err != nil {
+		if err := r.line(line, Origin{File: name, Line: number}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// line takes a command, or adds a line to the batch.
+func (r *reader) line(line string, at Origin) error {
+	if !r.state.isOpen() {
+		handled, err := r.command(line, at)
+		if err != nil || handled {
+			return err
+		}
+	}
+	r.begin(at)
+	return r.append(line, at)
 }
 
 // begin keeps from where the first line of a batch came.

@@ -4,6 +4,7 @@ package session
 
 import (
 	"context"
+	"errors"
 
 	"github.com/parley-broker/parley/internal/tsql/fault"
 	"github.com/parley-broker/parley/internal/tsql/value"
@@ -17,6 +18,10 @@ type Session interface {
 	// Close ends the session; a transaction that is open is rolled back.
 	Close(ctx context.Context) error
 }
+
+// ErrAttention is the cause with which the context of a batch is cancelled to end the batch alone: the session goes on with the next one.
+// A transaction that is open stays open, unless XACT_ABORT is ON.
+var ErrAttention = errors.New("the batch was cancelled")
 
 // A Column is a column of a result set. One without a name has an empty one.
 type Column struct {
@@ -37,6 +42,24 @@ type Sink interface {
 	// Flush asks that what was given so far is shown now.
 	Flush() error
 }
+
+// Silent takes what a batch gives, and shows nothing of it. A sink for messages alone has it in itself.
+type Silent struct{}
+
+// Columns shows nothing.
+func (Silent) Columns([]Column) error { return nil }
+
+// Row shows nothing.
+func (Silent) Row([]value.Value) error { return nil }
+
+// Done shows nothing.
+func (Silent) Done(Done) error { return nil }
+
+// Message shows nothing.
+func (Silent) Message(*fault.Error) error { return nil }
+
+// Flush shows nothing.
+func (Silent) Flush() error { return nil }
 
 // Done is how a statement ended.
 type Done struct {

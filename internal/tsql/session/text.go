@@ -13,59 +13,99 @@ import (
 
 // A TextSink writes as sqlcmd does: headings, dashes, rows in columns, row counts, and messages with their header.
 type TextSink struct {
-	Server     string // the name that stands in the header of an error; none where it is empty
-	MaxWidth   int    // of columns of (max) types and xml, in characters; 0 for sqlcmd's own 256
-	out        *bufio.Writer
-	columns    []Column
-	widths     []int
-	HasErrors  bool // a message of severity 11 or more was written
-	worstLevel int
+	Server string // the name that stands in the header of an error; none where it is empty
+	Format Format
+	// Messages says where a message goes; nil for where the rows go.
+	Messages func(m *fault.Error) io.Writer
+
+	out     *bufio.Writer
+	columns []Column
+	widths  []int
+	rows    int // of the result set so far
 }
 
-// maxTypeWidth is sqlcmd's width of columns of (max) types.
-const maxTypeWidth = 256
-
 // NewTextSink gives a sink that writes to out.
-func NewTextSink(out io.Writer) *TextSink { return &TextSink{out: bufio.NewWriter(out)} }
+func NewTextSink(out io.Writer) *TextSink {
+	return &TextSink{Format: DefaultFormat(), out: bufio.NewWriter(out)}
+}
+
+// Redirect writes to another place from now on. Lines that are held back go to the place before.
+func (t *TextSink) Redirect(out io.Writer) error {
+	err := t.out.Flush()
+	t.out.Reset(out)
+	return err
+}
 
 // Columns writes the headings.
 func (t *TextSink) Columns(columns []Column) error {
-	t.columns, t.widths = columns, t.widths[:0]
-	names, dashes := make([]string, len(columns)), make([]string, len(columns))
-	for i, c := range columns {
-		width := value.DisplayWidth(c.Type)
-		if width < 0 {
-			width = maxTypeWidth
-			if t.MaxWidth > 0 {
-				width = t.MaxWidth
-			}
-		}
-		width = max(width, utf8.RuneCountInString(c.Name), len("NULL"))
-		t.widths = append(t.widths, width)
-		names[i], dashes[i] = pad(c.Name, width), strings.Repeat("-", width)
+	t.columns, t.widths, t.rows = columns, t.widths[:0], 0
+	for _, c := range columns {
+		t.widths = append(t.widths, t.Format.width(c))
 	}
-	_, err := fmt.Fprintf(t.out, "%s\n%s\n", strings.Join(names, " "), strings.Join(dashes, " "))
-	return err
+	if t.Format.HeadingRows < 0 || t.Format.IsStream {
+		return nil
+	}
+	return t.headings()
+}
+
+func (t *TextSink) headings() error {
+	names, dashes := make([]string, len(t.columns)), make([]string, len(t.columns))
+	for i, c := range t.columns {
+		names[i] = pad(c.Name, t.widths[i])
+		dashes[i] = strings.Repeat("-", utf8.RuneCountInString(names[i]))
+	}
+	return t.line(names, dashes)
+}
+
+// line writes lines of cells.
+func (t *TextSink) line(lines ...[]string) error {
+	for _, cells := range lines {
+		if _, err := t.out.WriteString(t.Format.lines(strings.Join(cells, t.Format.Separator))); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Row writes a row: numbers to the right, all else to the left.
 func (t *TextSink) Row(row []value.Value) error {
+	if t.Format.HeadingRows > 0 && t.rows > 0 && t.rows%t.Format.HeadingRows == 0 && !t.Format.IsStream {
+		if _, err := t.out.WriteString("\n"); err != nil {
+			return err
+		}
+		if err := t.headings(); err != nil {
+			return err
+		}
+	}
+	t.rows++
 	cells := make([]string, len(row))
 	for i, v := range row {
-		text := value.Display(v)
+		text := t.Format.cell(v, t.columns[i])
+		if t.Format.IsStream {
+			if _, err := t.out.WriteString(text); err != nil {
+				return err
+			}
+			continue
+		}
 		if k := t.columns[i].Type.Kind; k.IsNumber() && k != value.Bit || k == value.Unknown {
 			cells[i] = strings.Repeat(" ", max(t.widths[i]-len(text), 0)) + text
 		} else {
 			cells[i] = pad(text, t.widths[i])
 		}
 	}
-	_, err := fmt.Fprintf(t.out, "%s\n", strings.Join(cells, " "))
-	return err
+	if t.Format.IsStream {
+		return nil
+	}
+	return t.line(cells)
 }
 
+// pad gives a text its width; -1 for a column that has none.
 func pad(text string, width int) string {
 	length := utf8.RuneCountInString(text)
-	if length > width {
+	switch {
+	case width < 0:
+		return text
+	case length > width:
 		return string([]rune(text)[:width])
 	}
 	return text + strings.Repeat(" ", width-length)
@@ -75,6 +115,9 @@ func pad(text string, width int) string {
 func (t *TextSink) Done(done Done) error {
 	text := ""
 	switch {
+	case t.Format.IsStream && done.HasRows:
+		text = "\n"
+	case t.Format.IsStream:
 	case done.HasCount:
 		text = fmt.Sprintf("\n(%d rows affected)\n", done.Count)
 	case done.HasRows:
@@ -86,24 +129,35 @@ func (t *TextSink) Done(done Done) error {
 
 // Message writes a text of severities to 10 alone, and an error below its header.
 func (t *TextSink) Message(m *fault.Error) error {
-	if m.IsInformational() {
-		_, err := fmt.Fprintf(t.out, "%s\n", m.Message)
-		return err
+	isShown, hasHeader := t.Format.shows(m)
+	if !isShown {
+		return nil
 	}
-	t.HasErrors, t.worstLevel = true, max(t.worstLevel, m.Severity)
-	header := fmt.Sprintf("Msg %d, Level %d, State %d", m.Number, m.Severity, m.State)
-	if t.Server != "" {
-		header += ", Server " + t.Server
+	text := ""
+	if hasHeader {
+		text = fmt.Sprintf("Msg %d, Level %d, State %d", m.Number, m.Severity, m.State)
+		if t.Server != "" {
+			text += ", Server " + t.Server
+		}
+		if m.Procedure != "" {
+			text += ", Procedure " + m.Procedure
+		}
+		text += fmt.Sprintf(", Line %d\n", m.Line)
 	}
-	if m.Procedure != "" {
-		header += ", Procedure " + m.Procedure
+	text += m.Message + "\n"
+	if t.Messages != nil {
+		if elsewhere := t.Messages(m); elsewhere != nil {
+			// Rows that came before stand before it where both are one terminal.
+			if err := t.out.Flush(); err != nil {
+				return err
+			}
+			_, err := io.WriteString(elsewhere, text)
+			return err
+		}
 	}
-	_, err := fmt.Fprintf(t.out, "%s, Line %d\n%s\n", header, m.Line, m.Message)
+	_, err := t.out.WriteString(text)
 	return err
 }
-
-// WorstLevel gives the greatest severity of the errors so far, 0 without one.
-func (t *TextSink) WorstLevel() int { return t.worstLevel }
 
 // Flush writes what is held back.
 func (t *TextSink) Flush() error { return t.out.Flush() }

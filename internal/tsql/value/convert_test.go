@@ -131,6 +131,13 @@ func TestCastGivesTheValuesAndErrorsOfTheDocumentation(t *testing.T) {
 		{"varchar:abcdef", "char(3)", "abc"},
 		{"varchar:ab", "char(4)", "ab  "},
 		{"varchar:<a>", "xml", "9400 XML parsing: line 1, character 3, unexpected end of input"},
+		{"varchar:<a>x &amp y</a>", "xml", "9411 XML parsing: line 1, character 9, semicolon expected"},
+		{"varchar:<a>x & y</a>", "xml", "9421 XML parsing: line 1, character 6, illegal name character"},
+		{"varchar(80):<a><b/ ></a>", "xml", "9412 XML parsing: line 1, character 7, '>' expected"},
+		{"nvarchar(80):<?xml version=\"1.0\" encoding=\"UTF-8\"?><r/>", "xml", "9402 XML parsing: line 1, character 38, unable to switch the encoding"},
+		{"varchar(80):<?xml version=\"1.0\" encoding=\"utf-16\"?><r/>", "xml", "9402 XML parsing: line 1, character 39, unable to switch the encoding"},
+		{"varchar(80):<?xml version=\"1.0\" encoding=\"UTF-8\"?><r/>", "xml", "<r/>"},
+		{"nvarchar(80):<?xml version=\"1.0\" encoding=\"UTF-16\"?><r/>", "xml", "<r/>"},
 		{"varchar(60):<?xml version=\"1.0\"?> <a> <b/> </a>", "xml", "<a><b/></a>"},
 	} {
 		v := from(t, c.value)

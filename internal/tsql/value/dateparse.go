@@ -209,7 +209,7 @@ func (d *dateText) zone() {
 	}
 	d.rest = d.rest[1:]
 	hours, colon, minutes := d.number(), d.take(":"), d.number()
-	if len(hours) != 2 || len(minutes) != 2 || !colon {
+	if len(hours) < 1 || len(hours) > 2 || len(minutes) != 2 || !colon {
 		d.fail(dateSyntax)
 		return
 	}

@@ -18,9 +18,9 @@ func Display(v Value) string {
 	case k.IsMoney():
 		return moneyText(v.i, 2)
 	case k == Float:
-		return shortFloat(v.Float64(), 15)
+		return shownFloat(v.Float64(), 15)
 	case k == Real:
-		return shortFloat(v.Float64(), 7)
+		return shownFloat(v.Float64(), 7)
 	case k == SmallDateTime:
 		text, _ := formatTemporal(v, 120)
 		return text
@@ -30,6 +30,18 @@ func Display(v Value) string {
 	default:
 		return Defaults().Text(v)
 	}
+}
+
+// shownFloat writes a float as results do: with E and no more digits of its exponent than two, where there are no more.
+func shownFloat(f float64, digits int) string {
+	mantissa, exponent, has := strings.Cut(shortFloat(f, digits), "e")
+	if !has {
+		return mantissa
+	}
+	if exponent[1] == '0' {
+		exponent = exponent[:1] + exponent[2:]
+	}
+	return mantissa + "E" + exponent
 }
 
 // DisplayWidth gives the width of a column of a type in sqlcmd's results; -1 where it has no limit.

@@ -1,6 +1,8 @@
 package verbs
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,11 +10,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/broker/verbs/trust"
 	"github.com/parley-broker/parley/internal/tsql/check"
+	"github.com/parley-broker/parley/internal/tsql/connection"
 	"github.com/parley-broker/parley/internal/tsql/fault"
 	"github.com/parley-broker/parley/internal/tsql/function"
 	"github.com/parley-broker/parley/internal/tsql/interpreter"
 	"github.com/parley-broker/parley/internal/tsql/parser"
+	"github.com/parley-broker/parley/internal/tsql/runner"
 	"github.com/parley-broker/parley/internal/tsql/session"
 )
 
@@ -36,6 +43,10 @@ func probe(name string) string {
 	switch {
 	case kind == "function" && slices.Contains([]string{"CURRENT_TIMESTAMP", "CURRENT_USER", "SESSION_USER", "SYSTEM_USER", "USER", "CURRENT_DATE"}, object):
 		return "DECLARE @probe sql_variant = " + object
+	case kind == "function" && (object == "STRING_SPLIT" || object == "as a table"):
+		return "SELECT * FROM STRING_SPLIT('a,b', ',')"
+	case kind == "function" && object == "GENERATE_SERIES":
+		return "SELECT * FROM GENERATE_SERIES(1, 2)"
 	case kind == "function" && strings.HasPrefix(object, "DATE"):
 		return "DECLARE @probe sql_variant = " + object + "(day, 1, 1)"
 	case kind == "function":
@@ -62,6 +73,14 @@ var values = map[string]string{
 	"IDENTITY_INSERT": "t ON", "OFFSETS": "SELECT ON",
 }
 
+// newRunner gives the runner of the command, whose database cannot be reached: so each construct that it knows fails with another
+// number.
+func newRunner() *interpreter.Session {
+	away := connection.New(func(context.Context, string) (*pgx.Conn, error) { return nil, errors.New("there is no database") })
+	id := interpreter.Identity{Login: "parley", User: "dbo", Database: "shop", Process: 51}
+	return runner.NewWithKeys(id, away, ownKeys{&trust.MasterKeyFlag{}})
+}
+
 // The table says of functions, types, system variables and options that they run where the runner has them, and only there.
 func TestTableSaysWhatTheRunnerHas(t *testing.T) {
 	t.Parallel()
@@ -70,11 +89,10 @@ func TestTableSaysWhatTheRunnerHas(t *testing.T) {
 		if batch == "" {
 			continue
 		}
-		runner := interpreter.New(interpreter.Identity{Login: "parley", User: "dbo", Database: "shop", Process: 51}, nil, nil)
+		runner := newRunner()
 		sink := &numbers{Sink: session.NewTextSink(&strings.Builder{})}
 		if err := runner.Run(t.Context(), batch, sink); err != nil {
-			t.Errorf("%s: %v", batch, err)
-			continue
+			t.Logf("%s: %v", batch, err) // it is known, and asks the database
 		}
 		if runs := len(sink.found) == 0; runs != (row.State == check.Runs) && (row.State == check.Runs || row.State == check.Later) {
 			t.Errorf("%s is %q in the table: %s gives %s", row.Name, row.State, batch, fmt.Sprint(sink.found))
@@ -115,13 +133,14 @@ func TestRunnerHasWhatCheckLetsPass(t *testing.T) {
 				continue
 			}
 			passed++
-			runner := interpreter.New(interpreter.Identity{Login: "parley", User: "dbo", Database: "shop", Process: 51}, nil, nil)
+			runner := newRunner()
 			sink := &numbers{Sink: session.NewTextSink(&strings.Builder{})}
 			if err := runner.Run(t.Context(), batch, sink); err != nil {
 				t.Logf("%s: %v", batch, err) // without a database transactions cannot begin
 			}
 			for _, found := range sink.found {
-				if !strings.Contains(found, "Must declare") {
+				// Without a database no type of the user's is known.
+				if !strings.Contains(found, "Must declare") && !strings.Contains(found, "Cannot find data type") {
 					t.Errorf("%s gives %s", batch, found)
 				}
 			}

@@ -19,8 +19,11 @@ type Query struct {
 	compiled     *xpath.Expr // where no variable stands in it
 }
 
-// Variables gives the value of sql:variable as a literal of XPath: a number, or a text in quotes.
+// Variables gives the value of sql:variable or sql:column as a literal of XPath: a number, or a text in quotes.
 type Variables func(name string) (literal string, err *fault.Error)
+
+// maxQuery is how long a query may be, so that none uses up the stack of its compiler.
+const maxQuery = 1 << 16
 
 // Compile reads a query of a method. Namespaces are those of WITH XMLNAMESPACES by their prefix; that of "" is the default.
 func Compile(method, written string, namespaces map[string]string) (*Query, *fault.Error) {
@@ -31,6 +34,9 @@ func Compile(method, written string, namespaces map[string]string) (*Query, *fau
 		} else {
 			q.namespaces[prefix] = space
 		}
+	}
+	if len(written) > maxQuery {
+		return nil, fault.New(40517, method+"() with more than 65536 characters")
 	}
 	body, err := q.prolog(written)
 	if err != nil {
@@ -48,7 +54,7 @@ func Compile(method, written string, namespaces map[string]string) (*Query, *fau
 	if method == "value" && !isSingleton(q.tokens) {
 		return nil, fault.New(2389, method, method)
 	}
-	if len(q.variables()) > 0 {
+	if len(q.Names()) > 0 {
 		return q, nil
 	}
 	if q.compiled, err = q.compile(nil); err != nil {
@@ -57,8 +63,8 @@ func Compile(method, written string, namespaces map[string]string) (*Query, *fau
 	return q, nil
 }
 
-// variables gives the names of sql:variable in the query.
-func (q *Query) variables() (names []string) {
+// Names gives the names of sql:variable and sql:column in the query.
+func (q *Query) Names() (names []string) {
 	for _, t := range q.tokens {
 		if t.kind == variable {
 			names = append(names, t.text)
@@ -70,30 +76,36 @@ func (q *Query) variables() (names []string) {
 // prolog reads declarations of namespaces.
 func (q *Query) prolog(written string) (string, *fault.Error) {
 	body := strings.TrimSpace(written)
-	for strings.HasPrefix(body, "declare ") {
+	for isDeclaration(body) {
 		declaration, rest, found := strings.Cut(body, ";")
 		if !found {
 			return "", q.syntax(body)
 		}
-		words := strings.TrimSpace(strings.TrimPrefix(declaration, "declare "))
+		words := strings.TrimSpace(strings.TrimPrefix(declaration, "declare"))
 		name, uri, hasURI := strings.Cut(words, "\"")
 		if !hasURI {
 			name, uri, hasURI = strings.Cut(words, "'")
 		}
 		uri = strings.TrimRight(uri, "\"' ")
 		name = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(name), "="))
-		prefix, isNamespace := strings.CutPrefix(name, "namespace ")
+		parts := strings.Fields(name)
 		switch {
-		case hasURI && strings.Join(strings.Fields(name), " ") == "default element namespace":
+		case hasURI && strings.Join(parts, " ") == "default element namespace":
 			q.defaultSpace = uri
-		case hasURI && isNamespace:
-			q.namespaces[strings.TrimSpace(prefix)] = uri
+		case hasURI && len(parts) == 2 && parts[0] == "namespace":
+			q.namespaces[parts[1]] = uri
 		default:
 			return "", q.syntax(declaration)
 		}
 		body = strings.TrimSpace(rest)
 	}
 	return body, nil
+}
+
+// isDeclaration reports whether a query begins with a declaration: blanks of any kind stand behind the word.
+func isDeclaration(body string) bool {
+	rest, is := strings.CutPrefix(body, "declare")
+	return is && strings.TrimLeft(rest, " \t\r\n") != rest
 }
 
 func (q *Query) syntax(near string) *fault.Error { return fault.New(2209, q.method, near) }
@@ -198,4 +210,39 @@ func (q *Query) XML(from *Node, values Variables) (string, *fault.Error) {
 		escape(&b, fmt.Sprint(single), false)
 	}
 	return b.String(), nil
+}
+
+// Nodes gives what the query finds, each node as xml. Error 2396 for an attribute, which has no xml of its own.
+func (q *Query) Nodes(from *Node, values Variables) ([]string, *fault.Error) {
+	nodes, _, err := q.Evaluate(from, values)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]string, len(nodes))
+	for i, n := range nodes {
+		if n.kind == xpath.AttributeNode {
+			return nil, fault.New(2396, q.method)
+		}
+		found[i] = n.XML()
+	}
+	return found, nil
+}
+
+// Path gives the path in XPath 1.0 with the namespaces of its prefixes; false where it has variables or a default namespace.
+func (q *Query) Path() (path string, namespaces map[string]string, ok bool) {
+	var b strings.Builder
+	for _, t := range q.tokens {
+		b.WriteString(t.written())
+	}
+	return b.String(), q.namespaces, len(q.Names()) == 0 && q.defaultSpace == ""
+}
+
+// Element gives the first element of a document, from which the methods of a row of nodes begin.
+func (n *Node) Element() *Node {
+	for _, child := range n.children {
+		if child.kind == xpath.ElementNode {
+			return child
+		}
+	}
+	return n
 }

@@ -30,6 +30,7 @@ func TestQueriesFindWhatTheServerFinds(t *testing.T) {
 		{"value", order, "//Item", "2389 XQuery [value()]: 'value()' requires a singleton (or empty sequence), found operand of type 'xdt:untypedAtomic *'"},
 		{"value", order, prolog + "/n:Order[1]/Item", "2389 XQuery [value()]: 'value()' requires a singleton (or empty sequence), found operand of type 'xdt:untypedAtomic *'"},
 		{"value", `<a xmlns="urn:a"><b>1</b></a>`, `declare default element namespace "urn:a"; (/a/b)[1]`, "1"},
+		{"value", `<a xmlns="urn:a"><b>1</b></a>`, "declare\nnamespace\n\tx = 'urn:a' ;\n(/x:a/x:b)[1]", "1"},
 		{"value", `<a xmlns="urn:a"><b>1</b></a>`, "(/a/b)[1]", "none"},
 		{"value", `<a>1</a><a>2</a>`, "(/a)[2]", "2"},
 		{"query", order, "//Item[1]", `<Item Sku="a">1</Item>`},

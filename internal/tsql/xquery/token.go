@@ -15,7 +15,7 @@ const (
 	name
 	number
 	text
-	variable // sql:variable("@x")
+	variable // sql:variable("@x"), sql:column("t.x")
 )
 
 // A token is a part of a query as it is handed to XPath.
@@ -41,6 +41,13 @@ func (t token) isOperand() bool {
 var operators = map[string]string{
 	"eq": "=", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "and": "and", "or": "or", "div": "div", "idiv": "div", "mod": "mod",
 	"union": "|",
+}
+
+// numbers are the types of numbers: XPath has one.
+var numbers = map[string]bool{
+	"decimal": true, "double": true, "float": true, "integer": true, "long": true, "int": true, "short": true, "byte": true,
+	"nonNegativeInteger": true, "positiveInteger": true, "unsignedLong": true, "unsignedInt": true, "unsignedShort": true,
+	"unsignedByte": true,
 }
 
 // notPaths are words that begin what is no path.
@@ -94,8 +101,8 @@ func (q *Query) called(t token, rest string) ([]token, string, *fault.Error) {
 		return nil, rest, nil
 	case t.text == "sql:variable" || t.text == "sql:column":
 		inside, after, found := strings.Cut(rest[1:], ")")
-		if !found || t.text == "sql:column" {
-			return nil, "", fault.New(40517, t.text+"()")
+		if !found {
+			return nil, "", q.syntax(rest)
 		}
 		return []token{{variable, strings.Trim(inside, " \"'")}}, after, nil
 	case local == "empty":
@@ -103,10 +110,13 @@ func (q *Query) called(t token, rest string) ([]token, string, *fault.Error) {
 	case local == "exists":
 		return []token{{name, "boolean"}}, rest, nil
 	case strings.HasPrefix(t.text, "xs:"):
-		if t.text == "xs:string" {
+		switch {
+		case t.text == "xs:string":
 			return []token{{name, "string"}}, rest, nil
+		case numbers[strings.TrimPrefix(t.text, "xs:")]:
+			return []token{{name, "number"}}, rest, nil
 		}
-		return []token{{name, "number"}}, rest, nil
+		return nil, "", fault.New(40517, "XQuery "+t.text)
 	}
 	return []token{{name, local}}, rest, nil
 }

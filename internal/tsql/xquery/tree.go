@@ -33,7 +33,11 @@ type declaration struct{ prefix, space string }
 
 // Parse reads the text of a value of xml, which is well formed.
 func Parse(text string) (*Node, *fault.Error) {
-	root := &Node{kind: xpath.RootNode}
+	return parseUnder(&Node{kind: xpath.RootNode}, text)
+}
+
+// parseUnder reads the text as children of a root.
+func parseUnder(root *Node, text string) (*Node, *fault.Error) {
 	decoder := xml.NewDecoder(strings.NewReader(text))
 	decoder.CharsetReader = func(_ string, input io.Reader) (io.Reader, error) { return input, nil }
 	at := root
