@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,6 +27,11 @@ func TestJobQueuesAndBrokersAreMeasuredInTheSameRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, reason := range report.Verdict.Reasons {
+		if strings.Contains(reason, "the counts differ") {
+			t.Error(reason)
+		}
+	}
 	missing, _ := report.Settings["missing"].(map[string]string)
 	failed, _ := report.Settings["failed"].(map[string]string)
 	versions, _ := report.Settings["peer_versions"].(map[string]string)
@@ -36,6 +42,9 @@ func TestJobQueuesAndBrokersAreMeasuredInTheSameRun(t *testing.T) {
 			}
 			if reason := failed[peer.Name]; reason != "" {
 				t.Fatal(reason)
+			}
+			if peer.Count == nil {
+				t.Error("it is not asked what it has counted")
 			}
 			if versions[peer.Name] == "" {
 				t.Error("its version is not known")

@@ -4,6 +4,7 @@
 // builds Parley or imports its package. In a clone of the repository:
 //
 //	go -C bench/peers run . bench queues
+//	go -C bench/peers run . bench jobs
 //	go -C bench/peers run . bench latency
 //	go -C bench/peers run . bench life
 //	go -C bench/peers run . bench flow
@@ -52,8 +53,8 @@ func engineOfThisProcess() func(ctx context.Context) error {
 func jobPeers() (peers []bench.Peer, end func() error) {
 	broker, byDefault, synchronized := &rabbit{}, &jetStream{}, &jetStream{isSynchronized: true}
 	peers = []bench.Peer{
-		riverPeer(), pgmqPeer(), pgqPeer(), graphilePeer(), pgBossPeer(), rabbitPeer(broker), outboxPeer(broker), natsPeer(synchronized),
-		natsPeer(byDefault),
+		riverPeer(), pgmqPeer(), pgqPeer(), graphilePeer(), pgBossPeer(), procrastinatePeer(), awaPeer(), rabbitPeer(broker),
+		outboxPeer(broker), natsPeer(synchronized), natsPeer(byDefault),
 	}
 	return peers, func() error { return errors.Join(broker.close(), byDefault.close(), synchronized.close()) }
 }

@@ -35,6 +35,7 @@ func natsPeer(broker *jetStream) bench.Peer {
 		Version:     ofModule("github.com/nats-io/nats-server/v2"),
 		Connections: 1,
 		Prepare:     func(ctx context.Context, _ *pgx.Conn) error { return broker.start(ctx) },
+		Count:       func(ctx context.Context, _ *pgx.Conn) (bench.PeerCount, error) { return broker.count(ctx) },
 		Inserter: func() (bench.InsertJob, error) {
 			return func(ctx context.Context, _ pgx.Tx, number int64, padding string) error {
 				_, err := broker.stream.Publish(ctx, natsStream, fmt.Appendf(nil, "%d %s", number, padding))
@@ -93,6 +94,19 @@ func (j *jetStream) start(ctx context.Context) (err error) {
 		return fmt.Errorf("make a stream: %w", err)
 	}
 	return nil
+}
+
+// count asks the stream: it numbers what comes, and has what is not acknowledged.
+func (j *jetStream) count(ctx context.Context) (bench.PeerCount, error) {
+	stream, err := j.stream.Stream(ctx, natsStream)
+	if err != nil {
+		return bench.PeerCount{}, fmt.Errorf("find the stream: %w", err)
+	}
+	info, err := stream.Info(ctx)
+	if err != nil {
+		return bench.PeerCount{}, fmt.Errorf("ask the stream what it counts: %w", err)
+	}
+	return bench.PeerCount{In: int64(info.State.LastSeq), Left: int64(info.State.Msgs)}, nil
 }
 
 // consume works on so many messages side by side, and acknowledges each, which the server confirms.

@@ -35,6 +35,15 @@ func outboxPeer(broker *rabbit) bench.Peer {
 			}
 			return broker.start(ctx)
 		},
+		Count: func(ctx context.Context, conn *pgx.Conn) (c bench.PeerCount, err error) {
+			waiting, err := broker.waiting()
+			if err != nil {
+				return c, err
+			}
+			var out, in int64
+			err = conn.QueryRow(ctx, "select (select count(*) from outbox), (select count(*) from inbox)").Scan(&out, &in)
+			return bench.PeerCount{In: in + out + waiting, Left: out + waiting}, err
+		},
 		Inserter: func() (bench.InsertJob, error) {
 			return insertBy("insert into outbox (number, body) values ($1, $2)"), nil
 		},

@@ -47,6 +47,9 @@ func pgmqPeer() bench.Peer {
 			_, err := conn.Exec(ctx, "select pgmq.create('jobs')")
 			return err
 		},
+		// The numbers of messages are given without a gap where no transaction is rolled back.
+		Count: countBy(`
+			select coalesce(pg_sequence_last_value(pg_get_serial_sequence('pgmq.q_jobs', 'msg_id')), 0), (select count(*) from pgmq.q_jobs)`),
 		Inserter: func() (bench.InsertJob, error) {
 			return insertBy("select pgmq.send('jobs', jsonb_build_object('number', $1::bigint, 'padding', $2::text))"), nil
 		},

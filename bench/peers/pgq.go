@@ -11,14 +11,16 @@ import (
 	"github.com/parley-broker/parley/internal/measure/bench"
 )
 
-// pgqTick is how often events become a batch. PgQ's own daemon asks each second; its consumers see nothing before a tick.
+// pgqTick is how long a consumer that has found no batch waits before it cuts the next one. PgQ's own daemon asks each second, and its
+// consumers see nothing before a tick. A ticker beside the consumer gets ahead of it where a batch takes longer than a tick, and leaves it
+// hundreds of batches with nothing in them.
 const pgqTick = 10 * time.Millisecond
 
 // pgqPeer is PgQ: events of a queue come in batches that a ticker cuts.
 func pgqPeer() bench.Peer {
 	return bench.Peer{
 		Name:        "pgq",
-		Short:       "the same through PgQ: insert_event, to a consumer of batches that are cut each 10 ms",
+		Short:       "the same through PgQ: insert_event, to a consumer that cuts a batch 10 ms after it has found none",
 		Promise:     "a batch is finished as a whole, and events wait for the tick that cuts it",
 		Version:     ofExtension("pgq"),
 		Connections: 4,
@@ -41,19 +43,37 @@ func pgqPeer() bench.Peer {
 			}
 			return nil
 		},
+		Count: countEvents,
 		Inserter: func() (bench.InsertJob, error) {
 			return insertBy("select pgq.insert_event('jobs', ($1::bigint)::text, $2::text)"), nil
 		},
 		Work: func(ctx context.Context, pool *pgxpool.Pool, _ int, work bench.WorkJob) (func(context.Context) error, error) {
-			ticker := loop(ctx, func(ctx context.Context) (int, error) {
-				_, err := pool.Exec(ctx, "select pgq.ticker('jobs')")
+			return loop(ctx, func(ctx context.Context) (int, error) {
+				found, err := nextBatch(ctx, pool, work)
+				if err != nil || found > 0 {
+					return found, err
+				}
 				sleep(ctx, pgqTick)
+				_, err = pool.Exec(ctx, "select pgq.ticker('jobs')")
 				return 1, err
-			})
-			consumer := loop(ctx, func(ctx context.Context) (int, error) { return nextBatch(ctx, pool, work) })
-			return together(consumer, ticker), nil
+			}), nil
 		},
 	}
+}
+
+// countEvents counts the events of the queue, and those that are in no batch that the consumer has finished.
+func countEvents(ctx context.Context, conn *pgx.Conn) (c bench.PeerCount, err error) {
+	var table string
+	if err := conn.QueryRow(ctx, "select q.queue_data_pfx from pgq.queue as q where q.queue_name = 'jobs'").Scan(&table); err != nil {
+		return c, err
+	}
+	err = conn.QueryRow(ctx, fmt.Sprintf(`
+		select count(*), count(*) filter (where not txid_visible_in_snapshot(e.ev_txid, t.tick_snapshot))
+		from %s as e
+		cross join (
+			select k.tick_snapshot from pgq.subscription as s join pgq.tick as k on (k.tick_queue, k.tick_id) = (s.sub_queue, s.sub_last_tick)
+		) as t`, table)).Scan(&c.In, &c.Left)
+	return c, err
 }
 
 // nextBatch works on a batch, if there is one.

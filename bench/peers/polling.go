@@ -33,6 +33,14 @@ func insertBy(statement string) bench.InsertJob {
 	}
 }
 
+// countBy counts by a statement that gives how many jobs came in, and how many of them are left.
+func countBy(statement string) func(ctx context.Context, conn *pgx.Conn) (bench.PeerCount, error) {
+	return func(ctx context.Context, conn *pgx.Conn) (c bench.PeerCount, err error) {
+		err = conn.QueryRow(ctx, statement).Scan(&c.In, &c.Left)
+		return c, err
+	}
+}
+
 // workAll works on jobs side by side.
 func workAll(ctx context.Context, work bench.WorkJob, jobs []numbered) error {
 	errs := make([]error, len(jobs))

@@ -39,6 +39,10 @@ func rabbitPeer(broker *rabbit) bench.Peer {
 		Connections: 1,
 		Missing:     broker.missing,
 		Prepare:     func(ctx context.Context, _ *pgx.Conn) error { return broker.start(ctx) },
+		Count: func(context.Context, *pgx.Conn) (bench.PeerCount, error) {
+			waiting, err := broker.waiting()
+			return bench.PeerCount{In: -1, Left: waiting}, err
+		},
 		Inserter: func() (bench.InsertJob, error) {
 			publish, err := broker.publisher()
 			if err != nil {
@@ -142,6 +146,20 @@ func (r *rabbit) purge() error {
 		return fmt.Errorf("purge the queue: %w", err)
 	}
 	return nil
+}
+
+// waiting is how many messages the broker has that no consumer has got. It keeps no count of what came in.
+func (r *rabbit) waiting() (int64, error) {
+	channel, err := r.conn.Channel()
+	if err != nil {
+		return 0, fmt.Errorf("open a channel: %w", err)
+	}
+	defer func() { _ = channel.Close() }()
+	queue, err := channel.QueueDeclarePassive(rabbitQueue, true, false, false, false, amqp.Table{"x-queue-type": "quorum"})
+	if err != nil {
+		return 0, fmt.Errorf("ask for the length of the queue: %w", err)
+	}
+	return int64(queue.Messages), nil
 }
 
 // publisher gives a function that publishes a message and waits until the broker has confirmed it. It may be called side by side.

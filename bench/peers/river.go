@@ -27,8 +27,10 @@ func riverPeer() bench.Peer {
 		Promise:     "no conversations and no order of them; it promises more of a job: retries, schedules, unique jobs",
 		Connections: riverConnections,
 		Prepare:     installRiver,
-		Inserter:    insertThroughRiver,
-		Work:        workThroughRiver,
+		Count: countBy(`
+			select count(*), count(*) filter (where j.state not in ('completed', 'cancelled', 'discarded')) from river_job as j`),
+		Inserter: insertThroughRiver,
+		Work:     workThroughRiver,
 	}
 }
 

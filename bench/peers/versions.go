@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -48,20 +47,6 @@ func ofPGMQ(ctx context.Context, conn *pgx.Conn) string {
 		return ""
 	}
 	return fmt.Sprintf("SQL with SHA-256 %.8x", sha256.Sum256(written))
-}
-
-// ofPackage gives the version of a package of Node that a queue's lock names.
-func ofPackage(queue string) func(context.Context, *pgx.Conn) string {
-	return func(context.Context, *pgx.Conn) string {
-		var lock struct {
-			Packages map[string]struct{ Version string }
-		}
-		text, err := jobSources.ReadFile("jobs/" + queue + "/package-lock.json")
-		if err != nil || json.Unmarshal(text, &lock) != nil {
-			return ""
-		}
-		return lock.Packages["node_modules/"+queue].Version
-	}
 }
 
 // rabbitVersion is in the name of the folder of the installed program; that of a given server is not asked.

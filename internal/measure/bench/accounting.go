@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -21,6 +22,7 @@ type account struct {
 const (
 	countWaiting = "select bench.waiting($1)"
 	countRows    = "select count(*) from bench.bare where $1 = ''"
+	countMail    = "select count(*) from parley_mail._p_message where $1 = ''"
 )
 
 // moreIn expects as many more messages in a queue as were sent.
@@ -32,8 +34,11 @@ func fewerIn(queue string) account { return account{countWaiting, queue, -1} }
 // moreRows expects as many more rows in the bare table as were inserted.
 func moreRows() account { return account{countRows, "", 1} }
 
-// driveCounted runs an operation in new sessions of a database, and fails where the database does not count what the clients have counted:
-// a figure is one of the database, and not of the client alone.
+// moreMail expects as many more messages of mail as were submitted.
+func moreMail() account { return account{countMail, "", 1} }
+
+// driveCounted runs an operation in new sessions of a database. Where the database does not count what the clients have counted, the run is
+// invalid: a figure is one of the database, and not of the client alone.
 func (b *bench) driveCounted(ctx context.Context, d database, sessions int, op driver.Operation, a account) (rate float64, err error) {
 	var before, after int64
 	var done atomic.Int64
@@ -46,7 +51,15 @@ func (b *bench) driveCounted(ctx context.Context, d database, sessions int, op d
 	if after, err = a.count(ctx, d); err != nil {
 		return 0, err
 	}
-	return rate, a.check(before, after, done.Load())
+	b.miscounted(a.check(before, after, done.Load()))
+	return rate, nil
+}
+
+// miscounted makes the run invalid where the clients and the database, or a broker, have counted differently.
+func (b *bench) miscounted(difference error) {
+	if difference != nil {
+		b.differences = append(b.differences, difference)
+	}
 }
 
 // count asks the database.
@@ -60,11 +73,14 @@ func (a account) count(ctx context.Context, d database) (has int64, err error) {
 	return has, err
 }
 
+// errMiscounted reports that counts differ.
+var errMiscounted = errors.New("the counts differ")
+
 // check compares what the clients have counted with the numbers of the database.
 func (a account) check(before, after, done int64) error {
 	if want := before + a.change*done; after != want {
-		return fmt.Errorf("the clients counted %d messages, so that the database would have %d; it had %d and has %d", done, want, before,
-			after)
+		return fmt.Errorf("%w: the clients counted %d messages, so that the database would have %d; it had %d and has %d", errMiscounted,
+			done, want, before, after)
 	}
 	return nil
 }

@@ -15,13 +15,25 @@ import (
 const ageingSessions = 2
 
 func ageUnderOldSnapshot(ctx context.Context, b *bench, s stage, d database) (lift func(), err error) {
+	return underOldSnapshot(ctx, d, func() error { return b.churn(ctx, s, d) })
+}
+
+func ageByShortConversationsUnderOldSnapshot(ctx context.Context, b *bench, s stage, d database) (lift func(), err error) {
+	return underOldSnapshot(ctx, d, func() error {
+		_, err := ageByShortConversations(ctx, b, s, d)
+		return err
+	})
+}
+
+// underOldSnapshot ages a database while a transaction holds a snapshot from before, and goes on holding it.
+func underOldSnapshot(ctx context.Context, d database, age func() error) (lift func(), err error) {
 	conn, err := d.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
 	// The first query takes the snapshot.
 	if _, err = conn.Exec(ctx, "begin isolation level repeatable read; select count(*) from bench.bare"); err == nil {
-		err = b.churn(ctx, s, d)
+		err = age()
 	}
 	return held(ctx, conn), err
 }

@@ -62,8 +62,8 @@ type Variant struct {
 // Scenarios lists what can be measured.
 func Scenarios() []Scenario {
 	return []Scenario{
-		drainScenario(), mixedScenario(), chaosScenario(), queuesScenario(), matrixScenario(), sendScenario(), receiveScenario(),
-		simpleScenario(), lifeScenario(), decayScenario(), dialogScenario(), mailScenario(),
+		drainScenario(), mixedScenario(), chaosScenario(), queuesScenario(), jobsScenario(), matrixScenario(), sendScenario(),
+		receiveScenario(), simpleScenario(), lifeScenario(), decayScenario(), dialogScenario(), mailScenario(), consoleScenario(),
 	}
 }
 
@@ -83,6 +83,8 @@ type bench struct {
 	// extra are figures that no result has.
 	extra []record.Figure
 	cells []Cell // of the matrix
+	// differences are between the counts of clients and those of the database, each of which makes the run invalid.
+	differences []error
 	// serverSettings are those of the servers of our own.
 	serverSettings map[string]string
 }
@@ -122,6 +124,9 @@ func (s Scenario) Run(ctx context.Context, config Config) (report Report, err er
 		head.Figures = append(figures(results), b.extra...)
 		if s.conclude != nil {
 			s.conclude(b, head, results)
+		}
+		for _, difference := range b.differences {
+			head.Verdict.Lower(record.Invalid, "%v", difference)
 		}
 		return nil
 	})

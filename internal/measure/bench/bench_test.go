@@ -83,6 +83,7 @@ func TestEachVariantIsMeasuredAndLeavesNothing(t *testing.T) {
 		"receive": {"top_1:parley/insert", "top_1_autocommit:parley/insert"},
 		"queues":  {"rate:copy/insert", "rate:parley/insert", "rate:parley_simple/insert", "rate:table/insert"},
 		"simple": {
+			"databases:2_databases/one_database", "databases:4_databases/one_database",
 			"put:parley/insert", "put:parley_send/insert", "put_autocommit:parley/insert", "put_autocommit:parley_send/insert",
 			"put_batch:parley/insert", "put_batch:parley_send/insert", "take_1:parley/insert", "take_1_autocommit:parley/insert",
 		},
@@ -100,7 +101,10 @@ func TestEachVariantIsMeasuredAndLeavesNothing(t *testing.T) {
 			"locked_neighbour:receive_top_1/fresh", "locked_neighbour:receive_top_100/fresh", "locked_neighbour:send/fresh",
 			"old_snapshot:receive_top_1/fresh", "old_snapshot:receive_top_100/fresh", "old_snapshot:send/fresh",
 			"pg_dump:receive_top_1/fresh", "pg_dump:receive_top_100/fresh", "pg_dump:send/fresh",
-			"short_conversations:receive_top_1/fresh", "short_conversations:receive_top_100/fresh", "short_conversations:send/fresh",
+			"short_conversations:life/fresh", "short_conversations:receive_top_1/fresh", "short_conversations:receive_top_100/fresh", "short_conversations:send/fresh",
+			"short_conversations_old_snapshot:life/fresh",
+			"short_conversations_old_snapshot:receive_top_1/fresh", "short_conversations_old_snapshot:receive_top_100/fresh",
+			"short_conversations_old_snapshot:send/fresh",
 			"simple_delayed:put/fresh", "simple_delayed:take_1/fresh", "simple_delayed:take_100/fresh",
 			"simple_old_snapshot:put/fresh", "simple_old_snapshot:take_1/fresh", "simple_old_snapshot:take_100/fresh",
 			"simple_pg_dump:put/fresh", "simple_pg_dump:take_1/fresh", "simple_pg_dump:take_100/fresh",
@@ -110,7 +114,7 @@ func TestEachVariantIsMeasuredAndLeavesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if name == "decay" && os.Getenv("PARLEY_TEST_LONG") == "" {
-				t.Skip("it ages a database in nine ways: PARLEY_TEST_LONG=1 has it measured")
+				t.Skip("it ages a database in ten ways: PARLEY_TEST_LONG=1 has it measured")
 			}
 			s, config := scenario(t, name), small(t)
 			config.Peers = peers()

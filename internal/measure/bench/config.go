@@ -33,6 +33,8 @@ type Config struct {
 	Matrix MatrixOptions
 	// Mail counts for mail only.
 	Mail MailOptions
+	// TSQL has the scenario drain measure its procedures in T-SQL too; nil leaves them out.
+	TSQL TSQL
 }
 
 // DefaultRows are enough for transactions not to meet on one.
@@ -78,7 +80,8 @@ func (c Config) Check(scenario Scenario) error {
 			return errors.New("steps must be at least 1")
 		}
 	}
-	if err := checkPeers(c.Peers, systemParley, systemInsert, systemSimple, systemCopy, systemActivation, systemConsumer); err != nil {
+	ours := []string{systemParley, systemInsert, systemSimple, systemCopy, systemActivation, systemConsumer, systemTSQL}
+	if err := checkPeers(c.Peers, ours...); err != nil {
 		return err
 	}
 	known := scenario.names()

@@ -56,12 +56,24 @@ func (c *cluster) create(ctx context.Context, template database) (database, erro
 	if template.name != "" {
 		from = template.name
 	}
-	statement := fmt.Sprintf("create database %s template %s", pgx.Identifier{made.name}.Sanitize(), pgx.Identifier{from}.Sanitize())
-	if _, err := c.admin.Exec(ctx, statement); err != nil {
-		return database{}, fmt.Errorf("create a database for the benchmark: %w", err)
+	statement := fmt.Sprintf("%s%s template %s", createDatabase, pgx.Identifier{made.name}.Sanitize(), pgx.Identifier{from}.Sanitize())
+	for {
+		_, err := c.admin.Exec(ctx, statement)
+		if pgdb.SQLState(err) == objectInUse && template.name != "" && ctx.Err() == nil {
+			// A pooler keeps sessions of the database.
+			if err := endSessions(ctx, c.admin, "a.datname = $1", template.name); err != nil {
+				return database{}, err
+			}
+			continue
+		}
+		if err != nil {
+			return database{}, fmt.Errorf("create a database for the benchmark: %w", err)
+		}
+		return made, nil
 	}
-	return made, nil
 }
+
+const createDatabase = "create database "
 
 func (c *cluster) drop(ctx context.Context, d database) error {
 	return dropDatabase(ctx, c.admin, d.name)
@@ -97,7 +109,10 @@ func (c *cluster) cleanUp(ctx context.Context) error {
 		return fmt.Errorf("connect to drop databases %s*: %w", c.prefix, err)
 	}
 	defer func() { _ = conn.Close(ctx) }()
-	if err := endSession(ctx, conn, c.admin.PgConn().PID()); err != nil {
+	// A session whose connection was broken goes on with its statement: a database that it creates would appear after all others were
+	// dropped. Behind a pooler its number is not known here.
+	begun := createDatabase + `"` + c.prefix
+	if err := endSessions(ctx, conn, "a.state = 'active' and starts_with(a.query, $1)", begun); err != nil {
 		return err
 	}
 	rows, err := conn.Query(ctx, "select datname from pg_database where starts_with(datname, $1)", c.prefix)
@@ -113,12 +128,6 @@ func (c *cluster) cleanUp(ctx context.Context) error {
 		failed = append(failed, dropDatabase(ctx, conn, name))
 	}
 	return errors.Join(failed...)
-}
-
-// endSession ends a session of ours and waits until it is gone. One whose connection was broken goes on with its statement: a database
-// that it creates would appear after all others were dropped.
-func endSession(ctx context.Context, conn *pgx.Conn, pid uint32) error {
-	return endSessions(ctx, conn, "a.pid = $1 and a.datname = current_database()", pid)
 }
 
 // endSessions ends those sessions of the role that fit a condition, and waits until they are gone.

@@ -13,18 +13,23 @@ type decayVariant struct {
 	// age puts the burden on a database, and gives what lifts it in the end.
 	age      func(ctx context.Context, b *bench, s stage, d database) (lift func(), err error)
 	isSimple bool // of a simple queue, and not of dialogs
+	hasLives bool // whole lives are measured too
 }
 
 func decayVariants() []decayVariant {
 	return append([]decayVariant{
 		{
 			Variant{"old_snapshot", "an idle repeatable-read transaction is held while messages are sent and received"},
-			ageUnderOldSnapshot, false,
+			ageUnderOldSnapshot, false, false,
 		},
-		{Variant{"pg_dump", "a dump is running while messages are sent and received"}, ageUnderDump, false},
-		{Variant{"locked_neighbour", "messages wait in a locked conversation group of the same queue"}, ageByLockedNeighbour, false},
-		{Variant{"idle_conversations", "many conversations are idle: a tenth of --messages"}, ageByIdleConversations, false},
-		{Variant{"short_conversations", "many conversations were begun, used and ended on both sides"}, ageByShortConversations, false},
+		{Variant{"pg_dump", "a dump is running while messages are sent and received"}, ageUnderDump, false, false},
+		{Variant{"locked_neighbour", "messages wait in a locked conversation group of the same queue"}, ageByLockedNeighbour, false, false},
+		{Variant{"idle_conversations", "many conversations are idle: a tenth of --messages"}, ageByIdleConversations, false, false},
+		{Variant{"short_conversations", "many conversations were begun, used and ended on both sides"}, ageByShortConversations, false, true},
+		{
+			Variant{"short_conversations_old_snapshot", "the same while an idle repeatable-read transaction is held"},
+			ageByShortConversationsUnderOldSnapshot, false, true,
+		},
 	}, simpleDecayVariants()...)
 }
 
@@ -99,7 +104,11 @@ func (b *bench) decayStage(ctx context.Context, v decayVariant) (stage, []decayO
 		}
 		return s.addQueue(ctx, conn, receiveQueue, receiveConversations)
 	})
-	return s, decayOperations(), err
+	operations := decayOperations()
+	if v.hasLives {
+		operations = append([]decayOperation{lifeOperation()}, operations...)
+	}
+	return s, operations, err
 }
 
 func (b *bench) decayTrial(variant string, op decayOperation, phase string, run func(context.Context) (float64, error)) trial {

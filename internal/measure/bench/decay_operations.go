@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -34,6 +35,34 @@ func decayOperations() []decayOperation {
 			run:   runReceiveHundred,
 		},
 	}
+}
+
+// lifeOperation lives whole lives in the queue in which others were lived before.
+func lifeOperation() decayOperation {
+	return decayOperation{
+		name: "life", top: 1,
+		shape: func(c Config) (int, int) { return or(c.Sessions, lifeSessions), 0 },
+		run: func(ctx context.Context, b *bench, _ stage, d database) (float64, error) {
+			rate, err := b.drive(ctx, d, or(b.Sessions, lifeSessions), b.living(lifeIn(receiveQueue)))
+			if err != nil {
+				return 0, err
+			}
+			return rate, d.withConnection(ctx, func(conn *pgx.Conn) error { return requireNoMessages(ctx, conn) })
+		},
+	}
+}
+
+// requireNoMessages prevents a figure for lives that are not over.
+func requireNoMessages(ctx context.Context, conn *pgx.Conn) error {
+	var left int
+	err := conn.QueryRow(ctx, `
+		select (select count(*) from parley.queue_contents($1)) + (select count(*) from parley.queue_contents($2))`,
+		receiveQueue, initiator(receiveQueue),
+	).Scan(&left)
+	if err == nil && left > 0 {
+		err = fmt.Errorf("%d messages are left of lives that are over", left)
+	}
+	return err
 }
 
 // decayLoad is how many messages wait for one run of a receive, next to the number that ages the database.

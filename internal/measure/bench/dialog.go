@@ -144,7 +144,7 @@ func steps(b *bench, variant string, counts []int, shape func(n int) traffic) []
 	for i, n := range counts {
 		r := Result{Variant: variant, Operation: fmt.Sprintf("%s_%d", variant, n)}
 		if i > 0 {
-			r.base = fmt.Sprintf("%s_%d", variant, counts[0])
+			r.Base = fmt.Sprintf("%s_%d", variant, counts[0])
 		}
 		trials = append(trials, b.throughTrial(r, shape(n)))
 	}

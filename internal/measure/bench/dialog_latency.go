@@ -53,7 +53,7 @@ func latencyTrial(variant, operation string, t traffic, run func(ctx context.Con
 		Sessions: t.sessions, Conversations: t.conversations, Size: t.size, Batch: 1,
 	}
 	if operation != operationWithin {
-		r.base = operationWithin
+		r.Base = operationWithin
 	}
 	var rounds []LatencyRound
 	return trial{

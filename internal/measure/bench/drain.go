@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley/internal/measure/observe"
+	"github.com/parley-broker/parley/internal/pgdb"
 )
 
 // drainObjects are the tables and procedures of the scenario drain.
@@ -34,28 +35,38 @@ type drainVariant struct {
 	body      func() []byte
 	published float64 // messages a second, on the machine of the article
 	answers   bool
+	system    string
+	audit     string // the table that it fills
+	call      func(ctx context.Context, conn *pgx.Conn) error
+	atLeast   float64
+}
+
+// compiled gives a way to drain whose procedure is in PL/pgSQL.
+func compiled(v drainVariant) drainVariant {
+	v.system, v.audit, v.atLeast = systemParley, "bench.audit", timesPublished*v.published
+	v.call = func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, "call "+pgx.Identifier{"bench", v.procedure}.Sanitize()+"($1)", drainQueue)
+		return err
+	}
+	return v
 }
 
 func drainVariants() []drainVariant {
+	way := func(name, short, procedure string, body func() []byte, published float64, answers bool) drainVariant {
+		return drainVariant{Variant: Variant{name, short}, procedure: procedure, body: body, published: published, answers: answers}
+	}
 	return []drainVariant{
-		{Variant{"basic", "RECEIVE TOP (1), one message a transaction, an echo for each"}, "drain_basic", shortBody, 312, true},
-		{Variant{"batched", "the same, a commit every 100 messages"}, "drain_batched", shortBody, 383, true},
-		{
-			Variant{"cursor", "all messages of a group a call and a transaction, then one by one, an echo for each"},
-			"drain_cursor",
-			shortBody, 1676, true,
-		},
-		{
-			Variant{"cursor_by_id", "the same by the number of the message type in place of its name"},
-			"drain_cursor_by_id", shortBody, 1725,
-			true,
-		},
-		{
-			Variant{"set_xml", "all messages of a group in one INSERT, XML taken apart into columns, no answer"},
-			"drain_set_xml", xmlBody,
-			2038, false,
-		},
-		{Variant{"set_binary", "the same of bytes"}, "drain_set_binary", binaryBody, 2712, false},
+		way("basic", "RECEIVE TOP (1), one message a transaction, an echo for each", "drain_basic", shortBody, 312, true),
+		way("batched", "the same, a commit every 100 messages", "drain_batched", shortBody, 383, true),
+		way(
+			"cursor", "all messages of a group a call and a transaction, then one by one, an echo for each",
+			"drain_cursor", shortBody, 1676, true,
+		),
+		way("cursor_by_id", "the same by the number of the message type in place of its name", "drain_cursor_by_id", shortBody, 1725, true),
+		way(
+			"set_xml", "all messages of a group in one INSERT, XML taken apart into columns, no answer", "drain_set_xml", xmlBody, 2038, false,
+		),
+		way("set_binary", "the same of bytes", "drain_set_binary", binaryBody, 2712, false),
 	}
 }
 
@@ -67,11 +78,17 @@ func drainScenario() Scenario {
 		measure: func(ctx context.Context, b *bench) ([]Result, error) {
 			var trials []trial
 			for _, v := range drainVariants() {
-				if b.wants(v.Name) {
-					trials = append(trials, b.drainTrial(v))
+				if !b.wants(v.Name) {
+					continue
+				}
+				trials = append(trials, b.drainTrial(compiled(v)))
+				if b.TSQL != nil {
+					trials = append(trials, b.drainTrial(b.interpreted(v)))
 				}
 			}
-			return b.measure(ctx, trials)
+			results, err := b.measure(ctx, trials)
+			b.shareOfTSQL(results)
+			return results, err
 		},
 	}
 	for _, v := range drainVariants() {
@@ -86,8 +103,8 @@ func (b *bench) drainTrial(v drainVariant) trial {
 	body := v.body()
 	return trial{
 		result: Result{
-			System: systemParley, Variant: v.Name, Sessions: 1, Conversations: conversations, Size: len(body), Batch: each,
-			published: v.published, atLeast: timesPublished * v.published,
+			System: v.system, Variant: v.Name, Sessions: 1, Conversations: conversations, Size: len(body), Batch: each,
+			published: v.published, atLeast: v.atLeast,
 		},
 		run: func(ctx context.Context) (float64, error) {
 			name := fmt.Sprintf("%d conversations of %d messages of %d bytes", conversations, each, len(body))
@@ -95,10 +112,13 @@ func (b *bench) drainTrial(v drainVariant) trial {
 				if _, err := conn.Exec(ctx, drainObjects); err != nil {
 					return fmt.Errorf("install the ways to drain: %w", err)
 				}
+				if err := b.installTSQL(ctx, conn); err != nil {
+					return err
+				}
 				if err := s.addQueue(ctx, conn, drainQueue, conversations); err != nil {
 					return err
 				}
-				if _, err := conn.Exec(ctx, "call bench.load($1, $2, $3)", s.dialogs[drainQueue], each, body); err != nil {
+				if _, err := conn.Exec(ctx, "call bench.load($1::uuid[], $2, $3)", pgdb.UUIDTexts(s.dialogs[drainQueue]), each, body); err != nil {
 					return fmt.Errorf("load the queue: %w", err)
 				}
 				return nil
@@ -116,13 +136,13 @@ func (v drainVariant) time(ctx context.Context, d database, messages int) (rate 
 	err = d.withConnection(ctx, func(conn *pgx.Conn) error {
 		defer observe.From(ctx).Window()()
 		begun := time.Now()
-		if _, err := conn.Exec(ctx, "call "+pgx.Identifier{"bench", v.procedure}.Sanitize()+"($1)", drainQueue); err != nil {
-			return fmt.Errorf("drain the queue by %s: %w", v.procedure, err)
+		if err := v.call(ctx, conn); err != nil {
+			return fmt.Errorf("drain the queue by %s of %s: %w", v.procedure, v.system, err)
 		}
 		took := time.Since(begun)
 		observe.From(ctx).Out(messages)
 		var left, done int
-		counted := "select (select count(*) from parley.queue_contents($1)), (select count(*) from bench.audit where $2::text is not null)"
+		counted := "select (select count(*) from parley.queue_contents($1)), (select count(*) from " + v.audit + " where $2::text is not null)"
 		if v.answers {
 			counted = "select (select count(*) from parley.queue_contents($1)), (select count(*) from parley.queue_contents($2))"
 		}

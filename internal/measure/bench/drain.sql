@@ -10,22 +10,6 @@ create table bench.audit (
   original xml
 );
 
--- Answers a message with an echo; the types that the broker itself sends end the conversation.
-create procedure bench.answer(handle uuid, message_type text, body bytea)
-language plpgsql
-as $$
-begin
-  case message_type
-    when 'bench' then
-      perform parley.send(handle, 'bench', body);
-    when 'http://schemas.microsoft.com/SQL/ServiceBroker/EndDialog', 'http://schemas.microsoft.com/SQL/ServiceBroker/Error' then
-      perform parley.end_conversation(handle);
-    else
-      raise exception 'a message of type % came', message_type;
-  end case;
-end
-$$;
-
 -- One message a transaction, answered with an echo.
 create procedure bench.drain_basic(queue text)
 language plpgsql
@@ -36,7 +20,11 @@ begin
   loop
     select r.conversation_handle, r.message_type_name, r.message_body into v_message from parley.receive(queue, 1) as r;
     exit when not found;
-    call bench.answer(v_message.conversation_handle, v_message.message_type_name, v_message.message_body);
+    if v_message.message_type_name = 'bench' then
+      perform parley.send(v_message.conversation_handle, 'bench', v_message.message_body);
+    else
+      perform parley.end_conversation(v_message.conversation_handle);
+    end if;
     commit;
   end loop;
   commit;
@@ -54,7 +42,11 @@ begin
   loop
     select r.conversation_handle, r.message_type_name, r.message_body into v_message from parley.receive(queue, 1) as r;
     exit when not found;
-    call bench.answer(v_message.conversation_handle, v_message.message_type_name, v_message.message_body);
+    if v_message.message_type_name = 'bench' then
+      perform parley.send(v_message.conversation_handle, 'bench', v_message.message_body);
+    else
+      perform parley.end_conversation(v_message.conversation_handle);
+    end if;
     v_open := v_open + 1;
     if v_open >= 100 then
       commit;
@@ -77,7 +69,11 @@ begin
     v_count := 0;
     for v_message in select r.conversation_handle, r.message_type_name, r.message_body from parley.receive(queue) as r loop
       v_count := v_count + 1;
-      call bench.answer(v_message.conversation_handle, v_message.message_type_name, v_message.message_body);
+      if v_message.message_type_name = 'bench' then
+        perform parley.send(v_message.conversation_handle, 'bench', v_message.message_body);
+      else
+        perform parley.end_conversation(v_message.conversation_handle);
+      end if;
     end loop;
     commit;
     exit when v_count = 0;

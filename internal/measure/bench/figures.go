@@ -13,12 +13,17 @@ func figures(results []Result) []record.Figure {
 	for _, r := range results {
 		if r.MessagesPerSecond > 0 {
 			list = append(list, record.Figure{
-				Name: r.figureName(), Unit: r.unit(), Value: r.MessagesPerSecond, Runs: r.Runs, Spread: r.Spread,
+				Name: r.Name(), Unit: r.unit(), Value: r.MessagesPerSecond, Runs: r.Runs, Spread: r.Spread,
 				Published: r.published, Limit: record.Limit{AtLeast: r.atLeast},
 			})
 		}
 		if r.Latency != nil {
-			list = append(list, record.Figure{Name: r.figureName() + " p50", Unit: "ms", Value: r.Latency.P50MS, IsCost: true})
+			list = append(list, record.Figure{Name: r.Name() + " p50", Unit: "ms", Value: r.Latency.P50MS, IsCost: true})
+		}
+		if r.ProcessorMSPerJob != nil {
+			list = append(list, record.Figure{
+				Name: r.Name() + " processor", Unit: "ms/job", Value: *r.ProcessorMSPerJob, IsCost: true,
+			})
 		}
 	}
 	return list
@@ -31,8 +36,8 @@ func (r Result) unit() string {
 	return "messages/s"
 }
 
-// figureName distinguishes a result from all others of its report.
-func (r Result) figureName() string {
+// Name distinguishes a result from all others of its report.
+func (r Result) Name() string {
 	parts := []string{r.Variant}
 	for _, part := range []string{r.Operation, r.Phase} {
 		if part != "" {

@@ -22,7 +22,7 @@ func (f *flow) latency(ctx context.Context, size, rate int) (*FlowLatency, error
 	}
 	result := &FlowLatency{Rate: rate, Size: size, InsertP50MS: insert}
 	warm := int64(f.WarmUp.Seconds() * float64(rate))
-	count := warm + int64(f.Duration.Seconds()*float64(rate))
+	count := warm + max(1, int64(f.Duration.Seconds()*float64(rate)))
 	w := way{sent: make([]time.Time, count), arrived: make([]time.Time, count)}
 	err = f.onEngine(ctx, hop.Parley{}, w.arrive, f.startParley, func(_ database, back *hop.BackEnd, listen string) error {
 		g := hop.Generator{

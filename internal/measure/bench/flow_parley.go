@@ -5,11 +5,9 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/parley-broker/parley/schema"
 )
 
-// startParley defines a hop in an empty database and starts a node that serves it.
+// startParley defines a hop in a database with the broker and starts a node that serves it.
 func (f *flow) startParley(ctx context.Context, place HopPlace) (func(ctx context.Context) error, error) {
 	return f.startWith(ctx, place, hopDefinitions)
 }
@@ -27,11 +25,8 @@ func (f *flow) startWith(
 	return f.startFlow(ctx, d, place.Folder, place.Listen, flags, func(role string) map[string]any { return definitionsOf(place, role) })
 }
 
-// defineFlow installs the schema and applies definitions.
+// defineFlow applies definitions in a database with the broker.
 func defineFlow(ctx context.Context, conn *pgx.Conn, definitions func(role string) map[string]any) error {
-	if err := schema.Install(ctx, conn); err != nil {
-		return fmt.Errorf("install the schema: %w", err)
-	}
 	var role string
 	if err := conn.QueryRow(ctx, "select current_user").Scan(&role); err != nil {
 		return fmt.Errorf("read the role: %w", err)

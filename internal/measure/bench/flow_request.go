@@ -73,7 +73,7 @@ func (f *flow) requests(ctx context.Context, size int) (result *FlowRequests, er
 
 // onDesk runs work on a node that takes requests in and has a function answer them.
 func (f *flow) onDesk(ctx context.Context, work func(address string) error) (err error) {
-	d, err := f.cluster.create(ctx, database{})
+	d, err := f.broker(ctx)
 	if err != nil {
 		return err
 	}

@@ -157,7 +157,11 @@ func (f *flow) onEngine(
 	ctx context.Context, frames hop.Frames, taken func(body []byte), start startHop,
 	work func(d database, back *hop.BackEnd, listen string) error,
 ) (err error) {
-	d, err := f.cluster.create(ctx, database{})
+	prepare := f.empty
+	if (frames == hop.Parley{}) {
+		prepare = f.broker
+	}
+	d, err := prepare(ctx)
 	if err != nil {
 		return err
 	}
@@ -182,6 +186,26 @@ func (f *flow) onEngine(
 	}
 	defer func() { err = errors.Join(err, stop(context.WithoutCancel(ctx))) }()
 	return work(d, back, listen)
+}
+
+// empty makes a database with nothing in it.
+func (f *flow) empty(ctx context.Context) (database, error) { return f.cluster.create(ctx, database{}) }
+
+// broker makes a database with the broker: a copy takes less time than installing.
+func (f *flow) broker(ctx context.Context) (d database, err error) {
+	furnished, err := f.cluster.furnish(ctx)
+	if err != nil {
+		return database{}, err
+	}
+	if d, err = f.cluster.create(ctx, furnished); err != nil {
+		return database{}, err
+	}
+	return d, d.withConnection(ctx, func(conn *pgx.Conn) error {
+		if _, err := conn.Exec(ctx, "select parley.new_broker()"); err != nil {
+			return fmt.Errorf("name the broker of a copy: %w", err)
+		}
+		return nil
+	})
 }
 
 // requireCounted fails unless the database has counted so many messages as received, and at least as many as processed: TCP may bring one

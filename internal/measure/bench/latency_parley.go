@@ -68,7 +68,8 @@ func simpleSystem() latencySystem {
 		sender: func(_ context.Context, _ *pgx.Conn, c LatencyConfig, _ int) (send, error) {
 			padding := strings.Repeat("x", c.Size-leastBody)
 			return func(ctx context.Context, tx pgx.Tx, number int64) error {
-				return parley.Put(ctx, tx, latencyQueue, jobBody(number, padding))
+				_, err := parley.Put(ctx, tx, latencyQueue, jobBody(number, padding))
+				return err
 			}, nil
 		},
 	}

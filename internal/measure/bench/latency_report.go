@@ -44,7 +44,7 @@ type LatencyRound struct {
 // takeTimes compares when messages were committed with when work on them began, from one number on.
 func takeTimes(committed, begun []time.Time, first int64) (LatencyRound, error) {
 	var spans []float64
-	for number := first; number < int64(len(committed)); number++ {
+	for number := max(0, first); number < int64(len(committed)); number++ {
 		// A reader that is awake already may begin before the sender's session has come to read the clock.
 		span := max(0, begun[number].Sub(committed[number]))
 		spans = append(spans, float64(span)/float64(time.Millisecond))
@@ -52,6 +52,11 @@ func takeTimes(committed, begun []time.Time, first int64) (LatencyRound, error) 
 	if len(spans) == 0 {
 		return LatencyRound{}, errors.New("no message counts: the run was too short")
 	}
+	return summaryOf(spans), nil
+}
+
+// summaryOf sorts and summarizes some spans, at least one, in milliseconds.
+func summaryOf(spans []float64) LatencyRound {
 	slices.Sort(spans)
 	return LatencyRound{
 		Messages: int64(len(spans)),
@@ -59,7 +64,7 @@ func takeTimes(committed, begun []time.Time, first int64) (LatencyRound, error) 
 			P50MS: statistics.Percentile(spans, 0.50), P90MS: statistics.Percentile(spans, 0.90),
 			P99MS: statistics.Percentile(spans, 0.99), MaxMS: spans[len(spans)-1],
 		},
-	}, nil
+	}
 }
 
 func summarize(system string, rounds []LatencyRound) LatencyResult {

@@ -40,11 +40,8 @@ var (
 				body => $1::bytea
 			)`,
 	}
-	beginAndSend = lifeStep{statement: `
-		select parley.begin_and_send(
-			from_service => 'life_initiator', to_service => 'life', message_type => 'bench', body => $1::bytea, contract => 'bench'
-		)`}
-	forget = lifeStep{statement: `
+	beginAndSend = beginningIn(lifeQueue)
+	forget       = lifeStep{statement: `
 		select parley.send_and_end(
 			from_service => 'life_initiator', to_service => 'life', message_type => 'bench', body => $1::bytea, contract => 'bench'
 		)`}
@@ -54,10 +51,23 @@ var (
 			from parley.receive('life', 1) as r`,
 		isReceiving: true,
 	}
-	endAtTarget    = receivingAndEnding("life", "octet_length($1::bytea) > 0")
 	endWithTarget  = receivingAndEnding("life", "r.message_type_id = 2 and octet_length($1::bytea) > 0")
 	endAtInitiator = receivingAndEnding("life_initiator", "r.message_type_id = 2 and octet_length($1::bytea) > 0")
 )
+
+// beginningIn begins a conversation to a queue and sends on it.
+func beginningIn(queue string) lifeStep {
+	return lifeStep{statement: "select parley.begin_and_send(from_service => '" + initiator(queue) + "', to_service => '" + queue +
+		"', message_type => 'bench', body => $1::bytea, contract => 'bench')"}
+}
+
+// lifeIn is the life that most programs write: begin, send; receive, end; receive, end.
+func lifeIn(queue string) []lifeStep {
+	return []lifeStep{
+		beginningIn(queue), receivingAndEnding(queue, "octet_length($1::bytea) > 0"),
+		receivingAndEnding(initiator(queue), "r.message_type_id = 2 and octet_length($1::bytea) > 0"),
+	}
+}
 
 // receivingAndEnding receives all of a group and ends its conversation once, at the row for which the condition holds.
 func receivingAndEnding(queue, condition string) lifeStep {
@@ -71,7 +81,7 @@ func (c Config) lifeVariants() []lifeVariant {
 	kinds := []lifeVariant{
 		{Variant: Variant{"begin_and_send", "begin and first send in one call"}, steps: []lifeStep{beginAndSend}},
 		{Variant: Variant{"begin_then_send", "begin_dialog and send"}, steps: []lifeStep{beginThenSend}},
-		{Variant: Variant{"life", "begin, send; receive, end; receive, end"}, steps: []lifeStep{beginAndSend, endAtTarget, endAtInitiator}},
+		{Variant: Variant{"life", "begin, send; receive, end; receive, end"}, steps: lifeIn(lifeQueue)},
 		{Variant: Variant{"fire_and_forget", "begin, send, end; receive, end"}, steps: []lifeStep{forget, endWithTarget}},
 		{
 			Variant: Variant{"request_reply", "begin, send; receive, send, end; receive, end"},

@@ -132,7 +132,7 @@ func cacheTrials(b *bench, variant string) []trial {
 		t := b.relayedTrial(variant, systemParley, load)
 		t.result.Operation, t.result.isRelayed = step.operation, false
 		if step.cache == mailSmallCache {
-			t.result.base = "cache_512"
+			t.result.Base = "cache_512"
 		}
 		trials = append(trials, t)
 	}

@@ -24,6 +24,8 @@ type parleyMail struct {
 	daemon  *site.Daemon
 	listen  string
 	before  mailCounters
+	// isTracked reports that all messages came by SMTP and left so, which the database has tracked.
+	isTracked bool
 }
 
 // mailCounters are the counts of the server in the database.
@@ -55,7 +57,12 @@ func (b *bench) startMailDaemon(ctx context.Context, load mailLoad, sink, probe 
 	if err != nil {
 		return nil, err
 	}
-	return b.serveMail(ctx, d, listen, connectors, load.cache)
+	p, err := b.serveMail(ctx, d, listen, connectors, load.cache)
+	if err != nil {
+		return nil, err
+	}
+	p.isTracked = true
+	return p, nil
 }
 
 // serveMail configures mail in a database and starts its daemon.
@@ -211,6 +218,11 @@ func (p *parleyMail) stop(ctx context.Context, figures map[string]float64, messa
 	if err != nil {
 		return err
 	}
+	if p.isTracked {
+		if err := p.compare(ctx, messages); err != nil {
+			return err
+		}
+	}
 	each := float64(messages)
 	figures["wal_kb_per_message"] = (after.walBytes - p.before.walBytes) / 1000 / each
 	if after.hasWALWrites {
@@ -221,6 +233,24 @@ func (p *parleyMail) stop(ctx context.Context, figures map[string]float64, messa
 	figures["body_mb_read"] = (after.bodyTuples - p.before.bodyTuples) * bytesOfTuple / 1e6
 	figures["pressure_percent"] = 100 * (after.pressureSeconds - p.before.pressureSeconds) / lasted.Seconds()
 	return p.place.cluster.drop(ctx, p.d)
+}
+
+// compare compares the number of messages that source and sink counted with what the database has tracked.
+func (p *parleyMail) compare(ctx context.Context, messages int) error {
+	var received, sent int
+	err := p.control.QueryRow(ctx, `
+		select
+			count(distinct t.internal_message_id) filter (where t.event_id = 'RECEIVE'),
+			count(distinct t.internal_message_id) filter (where t.event_id = 'SEND')
+		from parley_mail.tracking as t`).Scan(&received, &sent)
+	if err != nil {
+		return fmt.Errorf("count what was tracked: %w", err)
+	}
+	if received != messages || sent != messages {
+		p.place.miscounted(fmt.Errorf("%w: source and sink counted %d messages, the database %d received and %d sent", errMiscounted, messages,
+			received, sent))
+	}
+	return nil
 }
 
 // awaitSessions waits until the sessions of the daemon are gone: what they have counted is seen then.

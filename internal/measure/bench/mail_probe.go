@@ -21,7 +21,7 @@ const (
 	probeBytesPerSecond = 5_000_000
 	probePause          = 50 * time.Millisecond
 	// probeTimeout bounds a conversation, and the wait for the last probe.
-	probeTimeout = 30 * time.Second
+	probeTimeout = 2 * time.Minute
 	probeField   = "X-Probe: "
 )
 

@@ -68,7 +68,7 @@ func (b *bench) submitTrial(variant string, sessions, batch, size int, send driv
 			if err != nil {
 				return 0, err
 			}
-			return b.onCopy(ctx, s, func(d database) (float64, error) { return b.drive(ctx, d, sessions, send) })
+			return b.onCopy(ctx, s, func(d database) (float64, error) { return b.driveCounted(ctx, d, sessions, send, moreMail()) })
 		},
 	}
 }

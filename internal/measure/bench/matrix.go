@@ -22,6 +22,9 @@ type MatrixOptions struct {
 	// there are twenty, with All the paper's 264 for one version of the server: with a second version they are its 528.
 	Initiators, Threads, Sizes, Dialogs []int
 	All                                 bool
+	// Versions are major versions of PostgreSQL, each of which has private servers of its own measured, one after another; none: the one of
+	// DialogOptions.
+	Versions []string
 	// State is a file with a line for each cell that is done; a run goes on where an earlier one ended. Empty for none.
 	State string
 }
@@ -100,6 +103,24 @@ func (b *bench) measureMatrix(ctx context.Context) ([]Result, error) {
 	if err := b.cluster.admin.QueryRow(ctx, "show server_version").Scan(&version); err != nil {
 		return nil, fmt.Errorf("ask for the version of the server: %w", err)
 	}
+	cells, err := b.goOn(ctx, strings.Fields(version)[0], b.measureCell)
+	if err != nil {
+		return nil, err
+	}
+	var results []Result
+	for _, c := range cells {
+		results = append(results, Result{
+			System: systemParley, Variant: c.Name(), Sessions: c.Initiators * c.Threads, Conversations: c.Initiators * c.Threads * c.Dialogs,
+			Size:  c.Size,
+			Batch: 1, MessagesPerSecond: c.Rate, Spread: statistics.Spread(c.Runs), Runs: c.Runs,
+		})
+	}
+	return results, nil
+}
+
+// goOn gives the cells that are asked for: those that the state has, and the others measured. A cell is in the state when all of its runs
+// are done, so that an interruption leaves none with a part of them.
+func (b *bench) goOn(ctx context.Context, version string, measure func(context.Context, Cell) (float64, error)) ([]Cell, error) {
 	done, err := readCells(b.Matrix.State)
 	if err != nil {
 		return nil, err
@@ -107,7 +128,7 @@ func (b *bench) measureMatrix(ctx context.Context) ([]Result, error) {
 	cells := b.Matrix.cells()
 	var missing []int
 	for i := range cells {
-		cells[i].Version, cells[i].Seconds = strings.Fields(version)[0], b.Duration.Seconds()
+		cells[i].Version, cells[i].Seconds = version, b.Duration.Seconds()
 		if j := slices.IndexFunc(done, func(c Cell) bool { return sameTest(c, cells[i]) }); j >= 0 {
 			cells[i] = done[j]
 			continue
@@ -117,7 +138,7 @@ func (b *bench) measureMatrix(ctx context.Context) ([]Result, error) {
 	b.settled["cells"], b.settled["cells_from_state"] = len(cells), len(cells)-len(missing)
 	err = inTurns(ctx, &b.Frame, missing, 1, func(i int) string { return cells[i].Name() }, func(_ int, i int) error {
 		for range b.Repeat {
-			rate, err := b.measureCell(ctx, cells[i])
+			rate, err := measure(ctx, cells[i])
 			if err != nil {
 				return err
 			}
@@ -130,15 +151,7 @@ func (b *bench) measureMatrix(ctx context.Context) ([]Result, error) {
 		return nil, err
 	}
 	b.cells = slices.Concat(cells, ofOtherVersions(cells, done))
-	var results []Result
-	for _, c := range cells {
-		results = append(results, Result{
-			System: systemParley, Variant: c.Name(), Sessions: c.Initiators * c.Threads, Conversations: c.Initiators * c.Threads * c.Dialogs,
-			Size:  c.Size,
-			Batch: 1, MessagesPerSecond: c.Rate, Spread: statistics.Spread(c.Runs), Runs: c.Runs,
-		})
-	}
-	return results, nil
+	return cells, nil
 }
 
 func sameTest(a, b Cell) bool { return a.Version == b.Version && sameShape(a, b) }

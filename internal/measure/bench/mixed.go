@@ -130,7 +130,7 @@ func (b *bench) mixedTrial(v mixedVariant, operation string) trial {
 		conclude: func(r *Result) { r.Latency = medianLatency(rounds) },
 	}
 	if operation != onlyWrites {
-		t.result.base = onlyWrites
+		t.result.Base = onlyWrites
 	}
 	return t
 }

@@ -29,12 +29,21 @@ type Peer struct {
 	Prepare func(ctx context.Context, conn *pgx.Conn) error
 	// Inserter makes what inserts a job in the transaction of a sender. Sessions may share it.
 	Inserter func() (InsertJob, error)
+	// Count gives what the peer itself has recorded of jobs: by SQL in its tables, on a connection to its database, or by the counters of its
+	// broker. Clients and it have to agree, or the run is invalid. Nil: it has nothing that can be asked.
+	Count func(ctx context.Context, conn *pgx.Conn) (PeerCount, error)
 	// Work starts a client that works on so many jobs at once, at most, and calls work for each. The function that comes back stops it.
 	Work func(ctx context.Context, pool *pgxpool.Pool, workers int, work WorkJob) (stop func(ctx context.Context) error, err error)
 }
 
 // InsertJob inserts the job with a number in a transaction, as long as its padding, in bytes, makes it.
 type InsertJob func(ctx context.Context, tx pgx.Tx, number int64, padding string) error
+
+// PeerCount has the counts of a peer.
+type PeerCount struct {
+	In   int64 // jobs that came in, ever; -1 where the peer does not keep that
+	Left int64 // jobs that are not done
+}
 
 // WorkJob is the work on the job with a number.
 type WorkJob func(ctx context.Context, number int64) error

@@ -18,3 +18,10 @@ func TestTimesCountFromTheEndOfTheWarmUp(t *testing.T) {
 		t.Errorf("took %+v", run)
 	}
 }
+
+func TestRunWithoutMessagesHasNoTimes(t *testing.T) {
+	t.Parallel()
+	if round, err := takeTimes(nil, nil, -1); err == nil {
+		t.Errorf("it has %+v", round)
+	}
+}

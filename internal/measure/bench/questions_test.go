@@ -43,7 +43,11 @@ func TestRunShowsTablesBuffersAndStatements(t *testing.T) {
 	}) {
 		t.Errorf("the statements are %+v", a.Statements)
 	}
-	if a.Messages < 10 || len(a.Notes) > 0 {
+	// Where reading the buffers takes long, it is done once, and the run says so.
+	unseen := slices.DeleteFunc(slices.Clone(a.Notes), func(note string) bool {
+		return strings.HasPrefix(note, "The content of the buffers is that of the first run: ")
+	})
+	if a.Messages < 10 || len(unseen) > 0 {
 		t.Errorf("it counted %.0f messages, with the notes %q", a.Messages, a.Notes)
 	}
 }

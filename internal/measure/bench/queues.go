@@ -59,10 +59,7 @@ func queuesScenario() Scenario {
 				trials = append(trials, q.latencyTrials()...)
 			}
 			results, err := b.measure(ctx, trials)
-			if len(q.failed) > 0 {
-				b.settled["failed"] = q.failed
-			}
-			return slices.DeleteFunc(results, func(r Result) bool { return q.failed[r.System] != "" }), err
+			return q.withoutFailed(results), err
 		},
 	}
 }
@@ -91,10 +88,19 @@ func (q *queues) forgiving(t trial) trial {
 	return t
 }
 
+// withoutFailed leaves out the peers that failed on the way; the report says why.
+func (q *queues) withoutFailed(results []Result) []Result {
+	if len(q.failed) > 0 {
+		q.settled["failed"] = q.failed
+	}
+	return slices.DeleteFunc(results, func(r Result) bool { return q.failed[r.System] != "" })
+}
+
 func (q *queues) rateTrials() []trial {
 	sessions := or(q.Sessions, queuesSessions)
 	trials := []trial{
-		q.jobTrial(conversationsPeer(), variantRate, sessions), q.jobTrial(simplePeer(), variantRate, sessions),
+		q.jobTrial(conversationsPeer(), variantRate, sessions),
+		q.jobTrial(simplePeer(queuesQueue, queuesReaders, jobWorkers), variantRate, sessions),
 		q.insertTrial(variantRate, sessions, 1, q.inserting(1, explicit)),
 		q.copyTrial(sessions, or(q.Batch, queuesCopyBatch)),
 	}
@@ -135,7 +141,7 @@ func (q *queues) latencyTrials() []trial {
 		t := latencyTrial(variantLatency, "", shape, func(ctx context.Context) (LatencyRound, error) {
 			return measureOnce(ctx, q.cluster, system, config)
 		})
-		t.result.System, t.result.base = system.name, ""
+		t.result.System, t.result.Base = system.name, ""
 		if i < ours {
 			t.result.Conversations = config.Conversations
 			trials = append(trials, t)
@@ -159,6 +165,7 @@ func conversationsPeer() Peer {
 	return Peer{
 		Name: systemParley, Connections: queuesReaders + 1,
 		Prepare: func(context.Context, *pgx.Conn) error { return nil },
+		Count:   countQueue(queuesQueue),
 		Inserter: func() (InsertJob, error) {
 			return func(ctx context.Context, tx pgx.Tx, number int64, padding string) error {
 				return parley.Send(ctx, tx, handles[number%int64(len(handles))], messageType, jobBody(number, padding))
@@ -193,22 +200,24 @@ func conversationsPeer() Peer {
 	}
 }
 
-// simplePeer is a simple queue of ours as the peers are called.
-func simplePeer() Peer {
+// simplePeer is a simple queue of ours as the peers are called, with so many readers that take so many messages at once.
+func simplePeer(queue string, readers, count int) Peer {
 	return Peer{
-		Name: systemSimple, Connections: queuesReaders + 1,
-		Prepare: func(ctx context.Context, conn *pgx.Conn) error { return createSimple(ctx, conn, queuesQueue) },
+		Name: systemSimple, Connections: readers + 1,
+		Prepare: func(ctx context.Context, conn *pgx.Conn) error { return createSimple(ctx, conn, queue) },
+		Count:   countQueue(queue),
 		Inserter: func() (InsertJob, error) {
 			return func(ctx context.Context, tx pgx.Tx, number int64, padding string) error {
-				return parley.Put(ctx, tx, queuesQueue, jobBody(number, padding))
+				_, err := parley.Put(ctx, tx, queue, jobBody(number, padding))
+				return err
 			}, nil
 		},
-		Work: func(ctx context.Context, pool *pgxpool.Pool, workers int, work WorkJob) (func(context.Context) error, error) {
+		Work: func(ctx context.Context, pool *pgxpool.Pool, _ int, work WorkJob) (func(context.Context) error, error) {
 			if err := nameBroker(ctx, pool); err != nil {
 				return nil, err
 			}
 			return running(ctx, (&parley.SimpleConsumer{
-				Pool: pool, Queue: queuesQueue, Readers: queuesReaders, Count: workers, Logger: slog.New(slog.DiscardHandler),
+				Pool: pool, Queue: queue, Readers: readers, Count: count, Logger: slog.New(slog.DiscardHandler),
 				Handler: func(ctx context.Context, _ pgx.Tx, messages []parley.TakenMessage) error {
 					for _, m := range messages {
 						if err := work(ctx, jobNumber(m.Body)); err != nil {
@@ -219,6 +228,17 @@ func simplePeer() Peer {
 				},
 			}).Run), nil
 		},
+	}
+}
+
+// countQueue counts the messages of a queue of ours that are left. The queue keeps no count of those that came in.
+func countQueue(queue string) func(ctx context.Context, conn *pgx.Conn) (PeerCount, error) {
+	return func(ctx context.Context, conn *pgx.Conn) (PeerCount, error) {
+		c := PeerCount{In: -1}
+		if err := conn.QueryRow(ctx, countWaiting, queue).Scan(&c.Left); err != nil {
+			return c, fmt.Errorf("count the messages that wait: %w", err)
+		}
+		return c, nil
 	}
 }
 

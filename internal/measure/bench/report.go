@@ -39,17 +39,20 @@ type Result struct {
 
 	// ProcessorMSPerMinute is the processor time of one session, where that was measured.
 	ProcessorMSPerMinute *float64 `json:"processor_ms_per_minute,omitempty"`
+	// ProcessorMSPerJob is the processor time of the whole server for one job, where that was measured.
+	ProcessorMSPerJob *float64 `json:"processor_ms_per_job,omitempty"`
 
 	// Figures are those of mail, by their names in MailFigures: the medians of the runs.
 	Figures map[string]float64 `json:"figures,omitempty"`
+
+	// Base is the operation of the same variant that this one is compared with, if it is not the bare INSERT.
+	Base string `json:"base,omitempty"`
 
 	// Unit of the rate where it is no messages a second.
 	Unit string `json:"unit,omitempty"`
 
 	// published is the seed's figure of the kind, and atLeast what the rate has to be above; 0 where there is none.
 	published, atLeast float64
-	// base is the operation of the same variant that this one is compared with, if it is not the bare INSERT.
-	base string
 	// isRelayed reports that it came in and went out by SMTP, and is compared with Postfix.
 	isRelayed bool
 }
@@ -66,30 +69,35 @@ const (
 // RatioKey is the key of the report's ratio that this result stands above the line in, or "" if it stands in none.
 func (r Result) RatioKey() string {
 	switch {
-	case r.base != "":
-		return r.Variant + ":" + r.Operation + "/" + r.base
+	case r.Base != "":
+		return r.Variant + ":" + r.Operation + "/" + r.Base
 	case r.Phase == phaseAged:
 		return r.Variant + ":" + r.Operation + "/" + phaseFresh
 	case r.isRelayed && r.System == systemParley:
 		return r.Variant + ":" + r.System + "/" + systemPostfix
 	case r.isRelayed:
 		return ""
+	case r.System == systemTSQL:
+		return r.Variant + ":" + r.System + "/" + systemParley
 	case r.Phase == "" && r.System != systemInsert:
 		return r.Variant + ":" + r.System + "/" + systemInsert
 	}
 	return ""
 }
 
-// isBaseOf reports whether a result is what another is compared with.
-func (r Result) isBaseOf(above Result) bool {
-	if above.base != "" {
-		return r.Variant == above.Variant && r.Operation == above.base
+// IsBaseOf reports whether a result is what another is compared with.
+func (r Result) IsBaseOf(above Result) bool {
+	if above.Base != "" {
+		return r.Variant == above.Variant && r.Operation == above.Base
 	}
 	if r.Variant != above.Variant || r.Operation != above.Operation {
 		return false
 	}
 	if above.isRelayed {
 		return r.System == systemPostfix
+	}
+	if above.System == systemTSQL {
+		return r.System == systemParley
 	}
 	return r.Phase == phaseFresh && above.Phase == phaseAged || r.System == systemInsert && above.System != systemInsert && above.Phase == ""
 }
@@ -99,7 +107,7 @@ func ratios(results []Result) map[string]float64 {
 	found := map[string]float64{}
 	for _, above := range results {
 		for _, base := range results {
-			if key := above.RatioKey(); key != "" && base.isBaseOf(above) && base.MessagesPerSecond > 0 {
+			if key := above.RatioKey(); key != "" && base.IsBaseOf(above) && base.MessagesPerSecond > 0 {
 				found[key] = above.MessagesPerSecond / base.MessagesPerSecond
 				if above.Latency != nil && base.Latency != nil && base.Latency.P50MS > 0 {
 					found["p50:"+key] = above.Latency.P50MS / base.Latency.P50MS

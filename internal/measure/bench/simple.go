@@ -70,12 +70,16 @@ func simpleScenario() Scenario {
 					trials = append(trials, b.insertTrial(v.Name, v.sessions, v.batch, b.inserting(v.batch, v.in)))
 				}
 			}
+			if b.wants(spread) {
+				trials = append(trials, b.spreadTrials()...)
+			}
 			return b.measure(ctx, trials)
 		},
 	}
 	for _, v := range (Config{}).simpleVariants() {
 		s.Variants = append(s.Variants, v.Variant)
 	}
+	s.Variants = append(s.Variants, Config{}.spreadVariant().Variant)
 	return s
 }
 
@@ -136,7 +140,8 @@ func (b *bench) putting(batch int, in transaction) driver.Operation {
 	return func(ctx context.Context, conn *pgx.Conn, _ int) (int, error) {
 		return batch, in(ctx, conn, func(db parley.DB) error {
 			if batch == 1 {
-				return parley.Put(ctx, db, simpleQueue, bodies[0])
+				_, err := parley.Put(ctx, db, simpleQueue, bodies[0])
+				return err
 			}
 			return parley.PutBatch(ctx, db, simpleQueue, bodies)
 		})

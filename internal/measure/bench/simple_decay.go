@@ -9,13 +9,13 @@ import (
 
 func simpleDecayVariants() []decayVariant {
 	return []decayVariant{
-		{Variant{"simple_old_snapshot", "old_snapshot of a simple queue"}, ageSimpleUnderOldSnapshot, true},
-		{Variant{"simple_pg_dump", "pg_dump of a simple queue"}, ageSimpleUnderDump, true},
+		{Variant{"simple_old_snapshot", "old_snapshot of a simple queue"}, ageSimpleUnderOldSnapshot, true, false},
+		{Variant{"simple_pg_dump", "pg_dump of a simple queue"}, ageSimpleUnderDump, true, false},
 		{
 			Variant{"simple_taken_neighbour", "messages in front were taken, and their transaction goes on: a tenth of --messages"},
-			ageByTakenNeighbour, true,
+			ageByTakenNeighbour, true, false,
 		},
-		{Variant{"simple_delayed", "many messages are not due yet"}, ageByDelayedMessages, true},
+		{Variant{"simple_delayed", "many messages are not due yet"}, ageByDelayedMessages, true, false},
 	}
 }
 
@@ -42,15 +42,7 @@ func simpleDecayOperations() []decayOperation {
 }
 
 func ageSimpleUnderOldSnapshot(ctx context.Context, b *bench, _ stage, d database) (lift func(), err error) {
-	conn, err := d.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	// The first query takes the snapshot.
-	if _, err = conn.Exec(ctx, "begin isolation level repeatable read; select count(*) from bench.bare"); err == nil {
-		err = b.churnSimple(ctx, d)
-	}
-	return held(ctx, conn), err
+	return underOldSnapshot(ctx, d, func() error { return b.churnSimple(ctx, d) })
 }
 
 func ageSimpleUnderDump(ctx context.Context, b *bench, _ stage, d database) (lift func(), err error) {

@@ -11,7 +11,10 @@ import (
 )
 
 // pgmqQueue is a queue of pgmq that the benchmark makes and drops.
-const pgmqQueue = "parley_bench"
+const (
+	pgmqQueue = "parley_bench"
+	pgmqCount = "select count(*) from pgmq.q_" + pgmqQueue + " where $1 = ''"
+)
 
 // findPGMQ reports whether pgmq can be measured: its extension can be created on this server, or the database that is given has its
 // schema. It is not ours, and never brought here by us.
@@ -113,13 +116,13 @@ func (b *bench) pgmqTrial(v simpleVariant) trial {
 				case v.in == nil:
 					return timeTakes(ctx, d, "call bench.read_and_delete($1, $2, $3, 0)", pgmqQueue, v.batch, messages)
 				case v.takes:
-					return b.drive(ctx, d, v.sessions, untilTaken(messages, v.in, func(ctx context.Context, db parley.DB) (int, error) {
+					return b.driveCounted(ctx, d, v.sessions, untilTaken(messages, v.in, func(ctx context.Context, db parley.DB) (int, error) {
 						tag, err := db.Exec(ctx, "select * from pgmq.pop($1)", pgmqQueue)
 						return int(tag.RowsAffected()), err
-					}))
+					}), account{pgmqCount, "", -1})
 				}
 				body := pgmqBody(b.Size)
-				return b.drive(ctx, d, v.sessions, func(ctx context.Context, conn *pgx.Conn, _ int) (int, error) {
+				return b.driveCounted(ctx, d, v.sessions, func(ctx context.Context, conn *pgx.Conn, _ int) (int, error) {
 					return v.batch, v.in(ctx, conn, func(db parley.DB) error {
 						if v.batch == 1 {
 							_, err := db.Exec(ctx, "select pgmq.send($1, $2::jsonb)", pgmqQueue, body)
@@ -128,7 +131,7 @@ func (b *bench) pgmqTrial(v simpleVariant) trial {
 						_, err := db.Exec(ctx, "select pgmq.send_batch($1, array_fill($2::jsonb, array[$3::integer]))", pgmqQueue, body, v.batch)
 						return err
 					})
-				})
+				}, account{pgmqCount, "", 1})
 			})
 		},
 	}

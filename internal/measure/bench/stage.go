@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley"
+	"github.com/parley-broker/parley/internal/pgdb"
 	"github.com/parley-broker/parley/schema"
 )
 
@@ -65,14 +66,38 @@ func (c *cluster) prepare(ctx context.Context, template database, fill func(cont
 		if err := fill(ctx, conn); err != nil {
 			return err
 		}
-		// The work that autovacuum would do sooner or later, done now: so all copies begin alike.
-		_, err := conn.Exec(ctx, "vacuum (analyze)")
-		return err
+		return vacuum(ctx, conn, template.name == "")
 	})
 	if err != nil {
 		return database{}, fmt.Errorf("prepare the database: %w", err)
 	}
 	return d, nil
+}
+
+// vacuum does the work that autovacuum would do sooner or later: so all copies of a database begin alike. A copy of one that was vacuumed
+// needs it for the tables that have rows alone: catalogs are most of the work.
+func vacuum(ctx context.Context, conn *pgx.Conn, withCatalogs bool) error {
+	statement := "vacuum (analyze)"
+	if !withCatalogs {
+		var tables *string
+		err := conn.QueryRow(ctx, `
+			select string_agg(format('%I.%I', n.nspname, c.relname), ', ')
+			from pg_class as c
+			join pg_namespace as n on n.oid = c.relnamespace
+			where c.relkind = 'r' and not starts_with(n.nspname, 'pg_') and n.nspname <> 'information_schema' and pg_relation_size(c.oid) > 0`).
+			Scan(&tables)
+		if err != nil {
+			return fmt.Errorf("find the tables that have rows: %w", err)
+		}
+		if tables == nil {
+			return nil
+		}
+		statement += " " + *tables
+	}
+	if _, err := conn.Exec(ctx, statement); err != nil {
+		return fmt.Errorf("vacuum the database: %w", err)
+	}
+	return nil
 }
 
 // furnish installs the broker, with our message type and contract, and what we keep beside it.
@@ -129,7 +154,7 @@ func beginDialogs(ctx context.Context, conn *pgx.Conn, queue string, n int) ([]p
 		return nil, fmt.Errorf("begin dialogs: %w", err)
 	}
 	_, err = conn.Exec(ctx, `select parley.send(conversation_handle => h.handle, message_type => $2, body => '\x00'::bytea)
-		from unnest($1::uuid[]) as h (handle)`, handles, messageType)
+		from unnest($1::uuid[]) as h (handle)`, pgdb.UUIDTexts(handles), messageType)
 	if err != nil {
 		return nil, fmt.Errorf("send first messages: %w", err)
 	}
@@ -138,7 +163,7 @@ func beginDialogs(ctx context.Context, conn *pgx.Conn, queue string, n int) ([]p
 
 // sendSingles lets messages wait that were sent one by one.
 func sendSingles(ctx context.Context, conn *pgx.Conn, handles []parley.UUID, size, messages int) error {
-	if _, err := conn.Exec(ctx, "call bench.send_singles($1, $2, $3)", handles, size, messages); err != nil {
+	if _, err := conn.Exec(ctx, "call bench.send_singles($1::uuid[], $2, $3)", pgdb.UUIDTexts(handles), size, messages); err != nil {
 		return fmt.Errorf("send %d messages one by one: %w", messages, err)
 	}
 	return nil

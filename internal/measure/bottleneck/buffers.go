@@ -1,8 +1,10 @@
 package bottleneck
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -123,7 +125,30 @@ func (s *Sampler) buffersNow(ctx context.Context, schema string) (*Cache, error)
 	if err != nil {
 		return nil, fmt.Errorf("read the buffers: %w", err)
 	}
-	return b, s.nameRelations(ctx, b, places)
+	if err := s.nameRelations(ctx, b, places); err != nil {
+		return nil, err
+	}
+	b.merge()
+	return b, nil
+}
+
+// merge adds up relations of one name, which several databases of the benchmark have.
+func (c *Cache) merge() {
+	var merged []BufferRelation
+	for _, r := range c.Relations {
+		i := slices.IndexFunc(merged, func(m BufferRelation) bool { return m.Name == r.Name && m.Fork == r.Fork })
+		if i < 0 {
+			merged = append(merged, r)
+			continue
+		}
+		m := &merged[i]
+		m.Buffers, m.Share, m.Dirty, m.Pinned = m.Buffers+r.Buffers, m.Share+r.Share, m.Dirty+r.Dirty, m.Pinned+r.Pinned
+		for k := range m.Usage {
+			m.Usage[k] += r.Usage[k]
+		}
+	}
+	slices.SortStableFunc(merged, func(x, y BufferRelation) int { return cmp.Compare(y.Buffers, x.Buffers) })
+	c.Relations = merged
 }
 
 // filePlace is a file of a database.

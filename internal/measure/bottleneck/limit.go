@@ -62,8 +62,8 @@ func (a *Analysis) balance() (found []Finding) {
 	}}
 }
 
-// isUneven reports whether more goes in than comes out.
-func (b Balance) isUneven() bool { return b.Out > 0 && b.In > unbalanced*b.Out }
+// isUneven reports whether more goes in than comes out. A run of which nothing came out is uneven, too.
+func (b Balance) isUneven() bool { return b.In > unbalanced*b.Out }
 
 // IsBackEnd reports whether the far side is what messages wait for.
 func (b Balance) IsBackEnd() bool { return b.isUneven() && b.BackEndBusy >= busy }
@@ -192,6 +192,13 @@ func (a *Analysis) lock(share float64) Finding {
 	for _, w := range a.Waits {
 		if isLock(w) && w.Object != "" && w.Share > most {
 			object, most = w.Object, w.Share
+		}
+	}
+	if object == notifying {
+		return Finding{
+			Lock, fmt.Sprintf("Lock on %s: %s of the sessions' time; commits that notify wait for one another; fewer sessions or larger batches "+
+				"help.", object, percent(share)),
+			Change{"larger batches", SettingBatch},
 		}
 	}
 	on := ""

@@ -42,6 +42,14 @@ func TestSentenceNamesWhatLimits(t *testing.T) {
 			[]string{"Lock on a tuple of bench.account: 70% of"},
 			bottleneck.SettingRows,
 		},
+		"commits that notify": {
+			bottleneck.Analysis{Waits: []bottleneck.Wait{
+				{Event: "Lock:object", Object: "the queue of NOTIFY", Share: 0.31}, wait("LWLock:WALWrite", 0.21), wait("CPU", 0.1),
+			}},
+			bottleneck.Lock,
+			[]string{"Lock on the queue of NOTIFY: 31% of", "commits that notify wait for one another"},
+			bottleneck.SettingBatch,
+		},
 		"few buffers": {
 			bottleneck.Analysis{
 				Waits: []bottleneck.Wait{wait("CPU", 0.5), wait("IO:DataFileRead", 0.2)}, Counters: map[string]float64{
@@ -58,6 +66,12 @@ func TestSentenceNamesWhatLimits(t *testing.T) {
 			bottleneck.BackEnd,
 			[]string{"300 messages a second go in and 120 come out", "20.0 ms"},
 			bottleneck.SettingWorkers,
+		},
+		"readers that finish nothing": {
+			bottleneck.Analysis{Balance: bottleneck.Balance{In: 300, Out: 0, Backlog: 900}},
+			bottleneck.Backlog,
+			[]string{"300 messages a second go in and 0 come out"},
+			bottleneck.SettingReaders,
 		},
 		"too few readers": {
 			bottleneck.Analysis{

@@ -128,7 +128,15 @@ const sampleStatement = `
 		a.datname, coalesce(l.relation, 0)::bigint, coalesce(l.locktype, ''), count(*)
 	from pg_catalog.pg_stat_activity as a
 	left join lateral (
-		select h.relation, case when h.granted then 'row' else h.locktype end as locktype
+		select
+			h.relation,
+			case
+				when h.granted then 'row'
+				-- The lock of no database at all: a commit that notifies holds it to its end.
+				when h.locktype = 'object' and h.database = 0 and h.classid = 'pg_catalog.pg_database'::regclass and h.objid = 0
+				then '` + notifying + `'
+				else h.locktype
+			end as locktype
 		from pg_catalog.pg_locks as h
 		where h.pid = a.pid and (not h.granted or h.locktype = 'tuple')
 		order by h.relation is null, h.granted
@@ -140,6 +148,9 @@ const sampleStatement = `
 		and coalesce(a.wait_event_type, '') not in ('Activity', 'Extension')
 		and (a.state <> 'active' or coalesce(a.wait_event_type, '') not in ('Client', 'Timeout') or a.wait_event = 'CommitDelay')
 	group by 1, 2, 3, 4`
+
+// notifying names the lock of commits that notify.
+const notifying = "the queue of NOTIFY"
 
 func (s *Sampler) sample(ctx context.Context) error {
 	rows, err := s.conn.Query(ctx, sampleStatement, s.prefix)

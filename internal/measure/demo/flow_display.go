@@ -50,6 +50,7 @@ func flowCounts(r *FlowResult) []count {
 		{"posted again by HTTP, and known by their key", r.RepeatedRequests},
 		{"orders of partners confirmed", r.Confirmed},
 		{"orders of partners taken back", r.TakenBack},
+		{"orders of partners with a mail of how they ended", r.Mailed},
 		{"answers of back ends that came too late", r.Late},
 		{"lost", r.Lost},
 		{"doubled", r.Duplicated},
@@ -59,7 +60,7 @@ func flowCounts(r *FlowResult) []count {
 		{"arrived, never sent", r.NeverSent},
 		{"orders of partners without an end", r.Unfinished},
 		{"orders of partners that ended twice", r.EndedTwice},
-		{"orders of partners that contradict files or back ends", r.Contradicted},
+		{"orders of partners that contradict files, mails or back ends", r.Contradicted},
 		{"suspended and left", r.LeftBehind.Suspended},
 		{"left behind otherwise", r.LeftBehind.total() - r.LeftBehind.Suspended},
 	}...)

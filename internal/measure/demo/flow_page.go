@@ -28,6 +28,7 @@ func (r *FlowResult) WritePage(out io.Writer) error {
 			{Value: thousands(r.NeverSent), Label: "arrived, never sent", Bad: r.NeverSent > 0},
 			{Value: thousands(r.Confirmed), Label: "confirmed by two back ends", Bad: r.Confirmed == 0},
 			{Value: thousands(r.TakenBack), Label: "taken back after a time-out", Bad: r.TakenBack == 0},
+			{Value: thousands(r.Mailed), Label: "told their partner by mail", Bad: r.Mailed == 0},
 			{Value: thousands(r.Unfinished), Label: "without an end", Bad: r.Unfinished > 0},
 			{Value: thousands(r.EndedTwice + r.Contradicted), Label: "ended twice or otherwise", Bad: r.EndedTwice+r.Contradicted > 0},
 			{Value: thousands(r.LeftBehind.total()), Label: "left behind", Bad: r.LeftBehind.total() > 0},
@@ -83,8 +84,10 @@ func flowPartnerSection(r *FlowResult) report.Section {
 				"what was asked for is taken back. For one order in five the credit never answers.",
 		},
 		After: []string{
-			"How an order ended goes to a table and to a folder. In the end each order has one outcome, the same in both; the back ends hold " +
-				"what was asked for about each confirmed order, and nothing about one that was taken back.",
+			fmt.Sprintf("How an order ended goes to a table, to a folder and by mail to the partner: %s mails, each submitted in the "+
+				"transaction that records that it was sent. In the end each order has one outcome, the same in all three; the back ends "+
+				"hold what was asked for about each confirmed order, and nothing about one that was taken back. No daemon of mail runs, so "+
+				"the mails wait in the mail transport of the database.", thousands(r.Mailed)),
 			fmt.Sprintf("Answers that came too late and were dropped: %s.", thousands(r.Late)),
 		},
 	}

@@ -95,14 +95,16 @@ func (r *flowRun) dropLate(ctx context.Context, conn *pgx.Conn) (dropped int64, 
 type PartnerFindings struct {
 	Confirmed int64 `json:"confirmed"`
 	TakenBack int64 `json:"taken_back"`
-	// Unfinished have no outcome in the table or in the folder; EndedTwice have several in one of them.
+	// Mailed have exactly one mail in the mail transport that says how they ended.
+	Mailed int64 `json:"mailed"`
+	// Unfinished have no outcome in the table, in the folder or in the mail; EndedTwice have several in one of them.
 	Unfinished int64 `json:"unfinished"`
 	EndedTwice int64 `json:"ended_twice"`
-	// Contradicted ended otherwise than the file, or what the back ends hold, says.
+	// Contradicted ended otherwise than the file, the mail, or what the back ends hold, says.
 	Contradicted int64 `json:"contradicted"`
 }
 
-// partnerOutcome is how an order has ended, as a row or a file says.
+// partnerOutcome is how an order has ended, as a row, a file or a mail says.
 type partnerOutcome struct {
 	Number string `xml:"Number"`
 	State  string `xml:"State"`
@@ -110,8 +112,21 @@ type partnerOutcome struct {
 
 // partnerLedger has how orders ended, and what each back end holds in the end.
 type partnerLedger struct {
-	rows, files, held []partnerOutcome // held: the back end is the state
+	rows, files, mails, held []partnerOutcome // held: the back end is the state
 }
+
+// mailedOutcomes reads the mails that the port "Outcome mails" has submitted. Number and state stand in the subject; a mail that has gone
+// elsewhere, or that was not submitted in full, is an outcome of no order.
+const mailedOutcomes = `
+	select
+		coalesce(substring(m.subject from '^Order (\S+) was '), m.subject, 'without a subject'),
+		case
+			when m.recipients = array['orders@partner.example'] and m.sender = 'orders@shop.example'
+			then coalesce(substring(m.subject from ' was (.*)$'), '')
+			else 'a mail to ' || m.recipients::text
+		end
+	from parley_mail.messages as m
+	order by m.message_id`
 
 // partners reads how the orders of partners ended.
 func (r *flowRun) partners(ctx context.Context) (l partnerLedger, err error) {
@@ -121,6 +136,7 @@ func (r *flowRun) partners(ctx context.Context) (l partnerLedger, err error) {
 	}{
 		{"select number, state from shop.outcomes order by arrival", &l.rows},
 		{"select number, back_end from shop.held", &l.held},
+		{mailedOutcomes, &l.mails},
 	} {
 		rows, err := r.control.Query(ctx, read.query)
 		if err != nil {
@@ -157,21 +173,26 @@ func (f *FlowFindings) judgePartners(placed []order, l partnerLedger) {
 		}
 		return states
 	}
-	rows, files, held := by(l.rows), by(l.files), by(l.held)
+	rows, files, mails, held := by(l.rows), by(l.files), by(l.mails), by(l.held)
 	for _, o := range placed {
 		if o.way != wayPartner {
 			continue
 		}
-		inTable, inFolder, holders := rows[o.Number], files[o.Number], held[o.Number]
-		delete(rows, o.Number)
-		delete(files, o.Number)
-		delete(held, o.Number)
-		if len(inTable) == 0 || len(inFolder) == 0 {
-			f.found(&f.Unfinished, "order %s has %d outcomes in the table and %d in the folder", o.Number, len(inTable), len(inFolder))
+		inTable, inFolder, inMail, holders := rows[o.Number], files[o.Number], mails[o.Number], held[o.Number]
+		for _, states := range []map[string][]string{rows, files, mails, held} {
+			delete(states, o.Number)
+		}
+		if len(inMail) == 1 {
+			f.Mailed++
+		}
+		if min(len(inTable), len(inFolder), len(inMail)) == 0 {
+			f.found(&f.Unfinished, "order %s has %d outcomes in the table, %d in the folder and %d in the mail",
+				o.Number, len(inTable), len(inFolder), len(inMail))
 			continue
 		}
-		if len(inTable) > 1 || len(inFolder) > 1 {
-			f.found(&f.EndedTwice, "order %s ended as %q in the table and as %q in the folder", o.Number, inTable, inFolder)
+		if max(len(inTable), len(inFolder), len(inMail)) > 1 {
+			f.found(&f.EndedTwice, "order %s ended as %q in the table, as %q in the folder and as %q in the mail",
+				o.Number, inTable, inFolder, inMail)
 			continue
 		}
 		state, holding := inTable[0], 0
@@ -185,11 +206,12 @@ func (f *FlowFindings) judgePartners(placed []order, l partnerLedger) {
 			f.found(&f.Contradicted, "order %s ended as %q", o.Number, state)
 			continue
 		}
-		if inFolder[0] != state || len(holders) != holding {
-			f.found(&f.Contradicted, "order %s was %s; its file says %s, and it is held by %q", o.Number, state, inFolder[0], holders)
+		if inFolder[0] != state || inMail[0] != state || len(holders) != holding {
+			f.found(&f.Contradicted, "order %s was %s; its file says %s, its mail %s, and it is held by %q",
+				o.Number, state, inFolder[0], inMail[0], holders)
 		}
 	}
-	for _, states := range []map[string][]string{rows, files, held} {
+	for _, states := range []map[string][]string{rows, files, mails, held} {
 		for number, state := range states {
 			f.found(&f.NeverSent, "order %s has the outcome or the holder %q, and was never sent by a partner", number, state)
 		}

@@ -20,6 +20,19 @@ func TestTheLedgerOfPartnersFindsWhatContradicts(t *testing.T) {
 		"an order without a file": {
 			func(l *partnerLedger) { l.files = l.files[:1] }, partnerCounts(1, 0, 1, 0, 0, 0),
 		},
+		"an order without a mail": {
+			func(l *partnerLedger) { l.mails = l.mails[1:] }, mailed(1, partnerCounts(0, 1, 1, 0, 0, 0)),
+		},
+		"an order with two mails": {
+			func(l *partnerLedger) { l.mails = append(l.mails, l.mails[0]) }, mailed(1, partnerCounts(0, 1, 0, 1, 0, 0)),
+		},
+		"a mail that says otherwise": {
+			func(l *partnerLedger) { l.mails[1].State = stateConfirmed }, partnerCounts(1, 1, 0, 0, 1, 0),
+		},
+		"a mail about an order that nobody placed": {
+			func(l *partnerLedger) { l.mails = append(l.mails, partnerOutcome{"partner-9", stateConfirmed}) },
+			partnerCounts(1, 1, 0, 0, 0, 1),
+		},
 		"an order that was confirmed and taken back": {
 			func(l *partnerLedger) { l.rows = append(l.rows, partnerOutcome{confirmed, stateTakenBack}) }, partnerCounts(0, 1, 0, 1, 0, 0),
 		},
@@ -49,7 +62,7 @@ func TestTheLedgerOfPartnersFindsWhatContradicts(t *testing.T) {
 		}
 		outcomes := func() []partnerOutcome { return []partnerOutcome{{confirmed, stateConfirmed}, {quiet, stateTakenBack}} }
 		ledger := partnerLedger{
-			rows: outcomes(), files: outcomes(), held: []partnerOutcome{{confirmed, "stock"}, {confirmed, "credit"}},
+			rows: outcomes(), files: outcomes(), mails: outcomes(), held: []partnerOutcome{{confirmed, "stock"}, {confirmed, "credit"}},
 		}
 		test.breaks(&ledger)
 		var got FlowFindings
@@ -66,8 +79,13 @@ func TestTheLedgerOfPartnersFindsWhatContradicts(t *testing.T) {
 
 func partnerCounts(confirmed, takenBack, unfinished, endedTwice, contradicted, neverSent int64) FlowFindings {
 	return FlowFindings{NeverSent: neverSent, PartnerFindings: PartnerFindings{
-		Confirmed: confirmed, TakenBack: takenBack, Unfinished: unfinished, EndedTwice: endedTwice, Contradicted: contradicted,
+		Confirmed: confirmed, TakenBack: takenBack, Mailed: 2, Unfinished: unfinished, EndedTwice: endedTwice, Contradicted: contradicted,
 	}}
+}
+
+func mailed(orders int64, f FlowFindings) FlowFindings {
+	f.Mailed = orders
+	return f
 }
 
 func TestAnOrderOfAPartnerHasItsValues(t *testing.T) {

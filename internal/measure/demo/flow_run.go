@@ -23,8 +23,9 @@ import (
 const (
 	// flowLease is how long what a node had in its hands waits for the other when it was killed.
 	flowLease = 5 * time.Second
-	// flowPatience is how long the rest may take at the end while nothing moves.
-	flowPatience = 40 * time.Second
+	// flowPatience is how long the rest may take at the end while nothing moves: longer than a minute, after which a host looks again for
+	// work that nobody told it of.
+	flowPatience = 100 * time.Second
 	// flowPoll is how often the operator, and in the end the demo, asks for what is left.
 	flowPoll = 200 * time.Millisecond
 	// flowRepeats is after which time a client of HTTP tries again.
@@ -149,7 +150,8 @@ func (r *flowRun) prepare(ctx context.Context) (err error) {
 		}
 	}
 	r.notice(fmt.Sprintf("%d nodes serve the host. Orders come as flat files, XML files, by HTTP and as rows of a table, "+
-		"and go to a folder, a table, a service and the warehouse. About those of partners an orchestration asks two back ends at once.",
+		"and go to a folder, a table, a service and the warehouse. About those of partners an orchestration asks two back ends at once, "+
+		"and the outcome goes to a table, a folder and by mail.",
 		len(r.nodes)))
 	return nil
 }

@@ -164,7 +164,7 @@ func goodFlow() FlowResult {
 	for i, port := range flowPorts {
 		r.Arrived[port] = int64(900 * (i + 1))
 	}
-	r.Confirmed, r.TakenBack = 4000, 1000
+	r.Confirmed, r.TakenBack, r.Mailed = 4000, 1000, 5000
 	return r
 }
 
@@ -206,7 +206,7 @@ func TestAFlowResultAsJSONHasTheDocumentedFields(t *testing.T) {
 	}
 	for _, name := range []string{
 		"passed", "orders", "arrived", "repeated", "lost", "duplicated", "misrouted", "out_of_order", "changed", "never_sent", "examples",
-		"confirmed", "taken_back", "unfinished", "ended_twice", "contradicted", "ended", "late_answers",
+		"confirmed", "taken_back", "mailed", "unfinished", "ended_twice", "contradicted", "ended", "late_answers",
 		"seconds", "taken", "rolled_back", "delivered", "mended", "repeated_requests", "nodes_killed", "left_behind", "settings", "machine",
 		"server_settings", "started_at", "html",
 	} {

@@ -138,6 +138,17 @@ func (w *warehouse) fail(err error) {
 	}
 }
 
+// distinct counts the requests that were taken, each once however often it came.
+func (w *warehouse) distinct() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	keys := map[string]bool{}
+	for _, a := range w.arrivals {
+		keys[a.key] = true
+	}
+	return int64(len(keys))
+}
+
 // taken counts the requests that were taken.
 func (w *warehouse) taken() int64 {
 	w.mu.Lock()

@@ -199,16 +199,37 @@ func (r *flowRun) watch(stop <-chan struct{}) error {
 	})
 }
 
+// arrived counts what has come to an end. It does not grow for ever when something comes again and again.
+func (r *flowRun) arrived(ctx context.Context) (count int64, err error) {
+	files, err := archived(r.path("archive"))
+	if err != nil {
+		return 0, err
+	}
+	err = r.control.QueryRow(ctx, `
+		select
+			(select count(distinct message_id) from shop.approvals) + (select count(distinct number) from shop.outcomes)
+				+ (select count(*) from shop.questions)`,
+	).Scan(&count)
+	if err != nil {
+		return 0, fmt.Errorf("count what has arrived: %w", err)
+	}
+	return count + int64(len(files)) + r.billed.Load() + r.mended.Load() + r.warehouse.distinct(), nil
+}
+
 // settle waits until nothing is under way.
 func (r *flowRun) settle(ctx context.Context) error {
 	r.notice("No more orders. Waiting until all have arrived.")
 	r.patience = flowPatience
-	return r.await(ctx, func() (int64, error) {
+	return r.await(ctx, func() (now standing, err error) {
 		// The views that are counted cost more than the nodes should lose.
 		if err := backoff.Wait(ctx, flowPoll); err != nil {
-			return 0, err
+			return now, err
 		}
 		left, err := r.left(ctx)
-		return left.total(), err
+		if err != nil {
+			return now, err
+		}
+		arrived, err := r.arrived(ctx)
+		return standing{left.total(), arrived}, err
 	})
 }

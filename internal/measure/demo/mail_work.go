@@ -232,8 +232,9 @@ func (r *mailRun) watchMail(stop <-chan struct{}) error {
 func (r *mailRun) settle(ctx context.Context) error {
 	r.notice("No more orders. Waiting until all letters have arrived.")
 	r.patience = mailPatience
-	return r.await(ctx, func() (int64, error) {
+	return r.await(ctx, func() (standing, error) {
 		left, err := r.left(ctx)
-		return left.total(), err
+		// A letter that comes again and again is no move.
+		return standing{left.total(), min(int64(r.relay.Taken()), r.orders.Load()) + r.received.Load()}, err
 	})
 }

@@ -157,7 +157,10 @@ func (r *run) endDialogs(ctx context.Context) error {
 		return err
 	}
 	r.notice("All messages are sent; the senders have ended their conversations.")
-	return r.await(ctx, func() (int64, error) { return countOpen(ctx, r.control) })
+	return r.await(ctx, func() (standing, error) {
+		open, err := countOpen(ctx, r.control)
+		return standing{left: open}, err
+	})
 }
 
 // conclude checks and puts the result together.

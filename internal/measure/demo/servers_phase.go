@@ -138,14 +138,14 @@ func (r *serversExecution) endDialogs(ctx context.Context) error {
 		return err
 	}
 	r.notice("All messages are sent; the senders have ended their conversations.")
-	return r.await(ctx, func() (left int64, err error) {
+	return r.await(ctx, func() (now standing, err error) {
 		for _, h := range r.hosts() {
 			open, err := countOpen(ctx, h.control)
 			if err != nil {
-				return 0, fmt.Errorf("%s: %w", h.name, err)
+				return now, fmt.Errorf("%s: %w", h.name, err)
 			}
-			left += open
+			now.left += open
 		}
-		return left, nil
+		return now, nil
 	})
 }

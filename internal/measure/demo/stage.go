@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -123,26 +124,30 @@ func (s *stage) warmUp(ctx context.Context, senders []*sender) error {
 
 // drain waits until everything that was sent is received.
 func (s *stage) drain(ctx context.Context) error {
-	return s.await(ctx, func() (int64, error) {
+	return s.await(ctx, func() (standing, error) {
 		_, received, err := readProgress(ctx, s.control)
-		return s.sent() - received, err
+		return standing{left: s.sent() - received}, err
 	})
 }
 
+// standing is how far a run has come. Where one on the way becomes many, such as a file of many orders, what is left grows for a while; so
+// what has arrived counts, too.
+type standing struct{ left, arrived int64 }
+
 // await waits until nothing is left. A message that is stuck for long does not come any more; the check reports it.
-func (s *stage) await(ctx context.Context, left func() (int64, error)) error {
-	least, since := int64(-1), time.Now()
+func (s *stage) await(ctx context.Context, stands func() (standing, error)) error {
+	best, since := standing{left: math.MaxInt64, arrived: -1}, time.Now()
 	for {
-		n, err := left()
+		now, err := stands()
 		switch {
 		case err != nil:
 			return err
-		case n <= 0:
+		case now.left <= 0:
 			return nil
-		case least < 0 || n < least:
-			least, since = n, time.Now()
+		case now.left < best.left || now.arrived > best.arrived:
+			best, since = standing{min(best.left, now.left), max(best.arrived, now.arrived)}, time.Now()
 		case time.Since(since) > s.patience:
-			s.notice(fmt.Sprintf("Nothing has moved for %v; %d are still open.", s.patience, n))
+			s.notice(fmt.Sprintf("Nothing has moved for %v; %d are still open.", s.patience, now.left))
 			return nil
 		}
 		if err := backoff.Wait(ctx, drainPoll); err != nil {

@@ -3,6 +3,7 @@ package maprate
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -36,8 +38,13 @@ type Config struct {
 	Processes int // of a round of xsltproc given one
 	Repeat    int // rounds of each, in turns, of which the median counts
 	LargeMB   int // size of the large document, 0: none
-	Peers     []bench.MapPeer
-	Progress  func(text string)
+	// Worker is the worker for stylesheets; empty: the one that nodes of this machine run. A node without one runs xsltproc, which is what
+	// the worker is compared with, and no worker.
+	Worker string
+	// Alone is how long small documents are mapped without a large one beside them, before it and after it; 0: eight seconds.
+	Alone    time.Duration
+	Peers    []bench.MapPeer
+	Progress func(text string)
 }
 
 // Report has documents a second, each the median of its rounds.
@@ -84,7 +91,7 @@ func order(size int) []byte {
 
 const (
 	smallBytes = 2048
-	aloneTime  = 8 * time.Second
+	aloneTime  = 8 * time.Second // of Config.Alone, by default
 )
 
 // rate is a run.
@@ -99,9 +106,14 @@ type rate struct {
 
 // Measure measures. It needs parley-xslt and xsltproc.
 func Measure(ctx context.Context, config Config) (report Report, err error) {
+	if config.Worker == "" {
+		if config.Worker, err = mapping.FindWorker(); err != nil {
+			return report, fmt.Errorf("find the worker that is measured: %w", err)
+		}
+	}
 	xsltproc, err := exec.LookPath("xsltproc")
 	if err != nil {
-		return report, fmt.Errorf("find the peer: %w; install xsltproc", err)
+		return report, fmt.Errorf("find the peer that the worker is compared with: %w: install xsltproc (on Debian the package xsltproc)", err)
 	}
 	work, err := os.MkdirTemp("", "parley-maprate-")
 	if err != nil {
@@ -112,6 +124,7 @@ func Measure(ctx context.Context, config Config) (report Report, err error) {
 	if err := b.prepare(); err != nil {
 		return report, err
 	}
+	defer b.pool.Close()
 	peers, err := b.startPeers(ctx)
 	defer func() { err = errors.Join(err, peers.stop(context.WithoutCancel(ctx))) }()
 	if err != nil {
@@ -166,18 +179,18 @@ func (b *rate) prepare() error {
 		return fmt.Errorf("write the documents: %w", err)
 	}
 	var err error
-	b.maps, err = mapsOf(mapping.NewPool(mapping.PoolConfig{Workers: 1}), b)
+	b.pool = mapping.NewPool(mapping.PoolConfig{XSLT: b.Worker, Workers: 1})
+	b.maps, err = mapsOf(b.pool)
 	return err
 }
 
-func mapsOf(pool *mapping.Pool, b *rate) (*mapping.Maps, error) {
+func mapsOf(pool *mapping.Pool) (*mapping.Maps, error) {
 	written, err := json.Marshal(map[string]any{"M": mapping.Definition{
 		Language: mapping.XSLT, Program: mapping.Program{File: "m.xsl", Documents: map[string]string{"m.xsl": sheet}}, TimeoutS: 60,
 	}})
 	if err != nil {
 		return nil, err
 	}
-	b.pool = pool
 	return mapping.New(written, pool)
 }
 
@@ -239,12 +252,13 @@ func (b *rate) xsltproc(ctx context.Context, program string, documents, processe
 
 // besideLarge measures small documents alone, and while a large one is mapped: as many as there are processors at a time.
 func (b *rate) besideLarge(ctx context.Context, report *Report) error {
-	pool := mapping.NewPool(mapping.PoolConfig{})
+	pool := mapping.NewPool(mapping.PoolConfig{XSLT: b.Worker})
 	defer pool.Close()
 	var err error
-	if b.maps, err = mapsOf(pool, b); err != nil {
+	if b.maps, err = mapsOf(pool); err != nil {
 		return err
 	}
+	aloneTime := cmp.Or(b.Alone, aloneTime)
 	large := order(b.LargeMB << 20)
 	b.Progress("small documents alone")
 	alone, err := b.during(ctx, func() error { return wait(ctx, aloneTime) })
@@ -279,7 +293,7 @@ func (b *rate) during(ctx context.Context, work func() error) (float64, error) {
 	var mapped atomic.Int64
 	over := make(chan struct{})
 	var callers sync.WaitGroup
-	errs := make([]error, 2)
+	errs := make([]error, runtime.GOMAXPROCS(0))
 	began := time.Now()
 	for i := range errs {
 		callers.Go(func() {
@@ -299,5 +313,5 @@ func (b *rate) during(ctx context.Context, work func() error) (float64, error) {
 	rate := float64(mapped.Load()) / time.Since(began).Seconds()
 	close(over)
 	callers.Wait()
-	return rate, errors.Join(errs[0], errs[1], err)
+	return rate, errors.Join(errors.Join(errs...), err)
 }

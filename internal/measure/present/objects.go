@@ -3,8 +3,8 @@ package present
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/parley-broker/parley/internal/measure/bottleneck"
 	"github.com/parley-broker/parley/internal/measure/record"
@@ -15,28 +15,32 @@ import (
 const mostObjects = 4
 
 // writeObjects lists tables, buffers, statements and old snapshots, as far as the server shows them.
-func writeObjects(out io.Writer, a *bottleneck.Analysis) error {
+func writeObjects(out io.Writer, a *bottleneck.Analysis) {
 	if a == nil {
-		return nil
+		return
 	}
 	for _, t := range objectTables(a, worthALine(a.Horizon)) {
-		rows := t.Rows[:min(mostObjects, len(t.Rows))]
-		table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-		fmt.Fprintf(out, "\n%s\n", t.Caption)
-		for i, row := range append([][]string{t.Head}, rows...) {
-			cells := make([]string, len(row))
+		fmt.Fprintln(out)
+		Prose(out, "", t.Caption)
+		head := slices.Clone(t.Head)
+		for i, name := range head {
+			if name != "HOT" && name != "MB" {
+				head[i] = strings.ToLower(name)
+			}
+		}
+		head[0] = "  " + head[0]
+		table := Columns(head...)
+		for _, row := range t.Rows[:min(mostObjects, len(t.Rows))] {
+			cells := make([]any, len(row))
 			for column, cell := range row {
-				if cells[column] = shortened(cell); i == 0 && cell != "HOT" && cell != "MB" {
-					cells[column] = strings.ToLower(cell)
+				if cells[column] = shortened(cell); column == 0 {
+					cells[column] = "  " + shortened(cell)
 				}
 			}
-			fmt.Fprintf(table, "  %s\n", strings.Join(cells, "\t"))
+			table.Row(cells...)
 		}
-		if err := table.Flush(); err != nil {
-			return err
-		}
+		table.Write(out)
 	}
-	return nil
 }
 
 // longestCell is how many characters of a cell fit a terminal of 80 columns beside the others.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"unicode/utf8"
 
 	"github.com/parley-broker/parley/internal/measure/bottleneck"
@@ -23,18 +22,10 @@ func Text(out io.Writer, head *record.Head, numbers func(io.Writer) error) error
 	if err := writeBars(out, head.Figures); err != nil {
 		return err
 	}
-	if err := writeOthers(out, head.Figures); err != nil {
-		return err
-	}
-	if err := writeWaits(out, head.Analysis); err != nil {
-		return err
-	}
-	if err := writeObjects(out, head.Analysis); err != nil {
-		return err
-	}
-	if err := writeComparison(out, head.Compared); err != nil {
-		return err
-	}
+	writeOthers(out, head.Figures)
+	writeWaits(out, head.Analysis)
+	writeObjects(out, head.Analysis)
+	writeComparison(out, head.Compared)
 	writeNext(out, head)
 	return nil
 }
@@ -97,16 +88,11 @@ func writeBars(out io.Writer, figures []record.Figure) error {
 }
 
 // writeOthers lists the figures of other units than the first one's.
-func writeOthers(out io.Writer, figures []record.Figure) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	isFirst := true
+func writeOthers(out io.Writer, figures []record.Figure) {
+	table := Columns("", "", "")
 	for _, f := range figures {
 		if f.Unit == figures[0].Unit {
 			continue
-		}
-		if isFirst {
-			fmt.Fprintln(out)
-			isFirst = false
 		}
 		limit := ""
 		if f.AtMost > 0 {
@@ -115,55 +101,51 @@ func writeOthers(out io.Writer, figures []record.Figure) error {
 		if f.AtLeast > 0 {
 			limit = "has to be above " + record.Text(f.AtLeast, f.Unit)
 		}
-		fmt.Fprintf(table, "  %s\t%s\t%s\n", f.Name, record.Text(f.Value, f.Unit), limit)
+		table.Row("  "+f.Name, record.Text(f.Value, f.Unit), limit)
 	}
-	return table.Flush()
+	if len(table.rows) > 0 {
+		table.Write(out)
+	}
 }
 
 // mostWaits is how many are listed.
 const mostWaits = 5
 
-func writeWaits(out io.Writer, a *bottleneck.Analysis) error {
+func writeWaits(out io.Writer, a *bottleneck.Analysis) {
 	if a == nil || a.Samples == 0 {
-		return nil
+		return
 	}
-	fmt.Fprintf(out, "\nOf the sessions' time (%d samples, one every %.0f ms; %.1f sessions, %.1f at work)\n", a.Samples,
-		a.IntervalMS, a.Sessions, a.Working)
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(out)
+	Prose(out, "", fmt.Sprintf("Of the sessions' time (%d samples, one every %.0f ms; %.1f sessions, %.1f at work)", a.Samples,
+		a.IntervalMS, a.Sessions, a.Working))
+	table := Columns("", "", "")
 	for _, w := range a.Waits[:min(mostWaits, len(a.Waits))] {
-		fmt.Fprintf(table, "  %.0f%%\t%s\t%s\n", 100*w.Share, w.Event, plain(w))
+		table.Row(fmt.Sprintf("  %.0f%%", 100*w.Share), w.Event, plain(w))
 	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
+	table.Write(out)
 	for _, note := range a.Notes {
 		Prose(out, "  ", note)
 	}
-	return nil
 }
 
-func writeComparison(out io.Writer, c *record.Comparison) error {
+func writeComparison(out io.Writer, c *record.Comparison) {
 	if c == nil {
-		return nil
+		return
 	}
 	fmt.Fprintf(out, "\nCompared with %s\n", c.With)
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "figure\tbefore\tnow\tchange\tnoise\t\t")
+	table := Numbers("figure", "before", "now", "change", "noise", "")
 	for _, d := range c.Differences {
 		mark := ""
 		if d.Worse {
 			mark = "regression"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%+.0f%%\t%.0f%%\t%s\t\n", d.Name, record.Number(d.Before), record.Number(d.After), 100*d.Change,
-			100*d.Noise, mark)
+		table.Row(d.Name, record.Number(d.Before), record.Number(d.After), fmt.Sprintf("%+.0f%%", 100*d.Change),
+			fmt.Sprintf("%.0f%%", 100*d.Noise), mark)
 	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
+	table.Write(out)
 	for _, changed := range c.Changed {
-		fmt.Fprintf(out, "  not the same: %s\n", changed)
+		Prose(out, "  not the same: ", changed)
 	}
-	return nil
 }
 
 func writeNext(out io.Writer, head *record.Head) {

@@ -1,5 +1,5 @@
-// Package publish writes a run of the scenario queues into the documentation: tables between marks of the pages, a picture, and the run
-// itself, out of which a test makes them again.
+// Package publish writes runs of scenarios into the documentation: tables between marks of the pages, a picture, and the runs themselves,
+// out of which a test makes them again.
 package publish
 
 import (
@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,17 +17,22 @@ import (
 
 // The files below the folder of the repository.
 const (
-	runFile     = "docs/reference/queues.json"
+	runFolder   = "docs/reference/runs"
 	pictureFile = "docs/pictures/queues.svg"
 	readme      = "README.md"
 	performance = "docs/reference/performance.md"
 )
 
-// The marks around what is written into a page.
-const (
-	markBegin = "<!-- queues: written by bench queues -->\n"
-	markEnd   = "<!-- queues: end -->\n"
-)
+// queues is the scenario with peers: its table is in the README, too, and has a picture.
+const queues = "queues"
+
+// Scenarios are those that the page on performance has a table of, in its order.
+var Scenarios = []string{"send", "receive", "life", "simple", "decay", "dialog", jobs, queues}
+
+// marks are around what is written into a page.
+func marks(scenario string) (begin, end string) {
+	return "<!-- " + scenario + ": written by bench " + scenario + " -->\n", "<!-- " + scenario + ": end -->\n"
+}
 
 // ErrNoMarks reports a page without the marks.
 var ErrNoMarks = errors.New("the page has no marks for what is to be written into it")
@@ -44,7 +50,10 @@ func Write(repository string, run Run) error {
 	if err != nil {
 		return fmt.Errorf("write the run: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(repository, runFile), append(text, '\n'), 0o644); err != nil {
+	if err := os.MkdirAll(filepath.Join(repository, runFolder), 0o750); err != nil {
+		return fmt.Errorf("make the folder of the runs: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(repository, runFolder, run.Scenario+".json"), append(text, '\n'), 0o644); err != nil {
 		return fmt.Errorf("write the run: %w", err)
 	}
 	files, err := Files(repository)
@@ -59,36 +68,59 @@ func Write(repository string, run Run) error {
 	return nil
 }
 
-// Files are the files that show the run that a repository keeps, by their names, as they have to be.
+// Files are the files that show the runs that a repository keeps, by their names, as they have to be.
 func Files(repository string) (map[string][]byte, error) {
-	text, err := os.ReadFile(filepath.Join(repository, runFile))
-	if err != nil {
-		return nil, fmt.Errorf("read the run: %w", err)
-	}
-	var run Run
-	if err := json.Unmarshal(text, &run); err != nil {
-		return nil, fmt.Errorf("read the run: %w", err)
-	}
-	rows := rowsOf(run)
-	files := map[string][]byte{pictureFile: []byte(picture(rows))}
-	for page, block := range map[string]string{readme: short(run, rows), performance: full(run, rows)} {
-		before, err := os.ReadFile(filepath.Join(repository, page))
-		if err != nil {
-			return nil, fmt.Errorf("read a page: %w", err)
+	files := map[string][]byte{}
+	for _, scenario := range Scenarios {
+		run, err := read(repository, scenario)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
 		}
-		if files[page], err = between(before, block); err != nil {
-			return nil, fmt.Errorf("%s: %w", page, err)
+		if err != nil {
+			return nil, err
+		}
+		blocks := map[string]string{performance: table(run)}
+		switch scenario {
+		case jobs:
+			blocks[performance] = jobsTable(run)
+		case queues:
+			rows := rowsOf(run)
+			files[pictureFile] = []byte(picture(rows))
+			blocks = map[string]string{readme: short(run, rows), performance: full(run, rows)}
+		}
+		for page, block := range blocks {
+			before, is := files[page]
+			if !is {
+				if before, err = os.ReadFile(filepath.Join(repository, page)); err != nil {
+					return nil, fmt.Errorf("read a page: %w", err)
+				}
+			}
+			if files[page], err = between(before, scenario, block); err != nil {
+				return nil, fmt.Errorf("%s: %w", page, err)
+			}
 		}
 	}
 	return files, nil
 }
 
-// between replaces what stands between the marks of a page.
-func between(page []byte, block string) ([]byte, error) {
-	head, rest, hasBegin := bytes.Cut(page, []byte(markBegin))
-	_, tail, hasEnd := bytes.Cut(rest, []byte(markEnd))
-	if !hasBegin || !hasEnd {
-		return nil, fmt.Errorf("%w: %s and %s", ErrNoMarks, strings.TrimSpace(markBegin), strings.TrimSpace(markEnd))
+func read(repository, scenario string) (run Run, err error) {
+	text, err := os.ReadFile(filepath.Join(repository, runFolder, scenario+".json"))
+	if err != nil {
+		return run, fmt.Errorf("read the run: %w", err)
 	}
-	return bytes.Join([][]byte{head, []byte(markBegin + "\n" + block + "\n" + markEnd), tail}, nil), nil
+	if err := json.Unmarshal(text, &run); err != nil {
+		return run, fmt.Errorf("read the run of %s: %w", scenario, err)
+	}
+	return run, nil
+}
+
+// between replaces the text between the marks of a scenario in a page.
+func between(page []byte, scenario, block string) ([]byte, error) {
+	begin, end := marks(scenario)
+	head, rest, hasBegin := bytes.Cut(page, []byte(begin))
+	_, tail, hasEnd := bytes.Cut(rest, []byte(end))
+	if !hasBegin || !hasEnd {
+		return nil, fmt.Errorf("%w: %s and %s", ErrNoMarks, strings.TrimSpace(begin), strings.TrimSpace(end))
+	}
+	return bytes.Join([][]byte{head, []byte(begin + "\n" + block + "\n" + end), tail}, nil), nil
 }

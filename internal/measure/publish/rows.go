@@ -38,6 +38,8 @@ var systems = []system{
 	{report: "river", name: "River", isShort: true},
 	{report: "graphile-worker", name: "Graphile Worker"},
 	{report: "pg-boss", name: "pg-boss"},
+	{report: "procrastinate", name: "procrastinate"},
+	{report: "awa", name: "awa"},
 	{report: "rabbitmq", name: "RabbitMQ", isShort: true},
 	{report: "outbox-rabbitmq-inbox", name: "outbox, RabbitMQ, inbox"},
 	{report: "nats-sync", name: "NATS JetStream, each message synced", isShort: true},
@@ -165,17 +167,28 @@ func (r row) named() string {
 	return r.name + " (" + r.version + ")"
 }
 
-// circumstances says of a run what its figures cannot be judged without.
+// circumstances says of a run of queues what its figures cannot be judged without.
 func circumstances(run Run) string {
-	number := func(name string) float64 {
-		value, _ := run.Settings[name].(float64)
-		return value
-	}
+	return circumstancesWith(run, fmt.Sprintf(" bodies of 100 bytes; 8 sessions send one message a transaction for %.0f s; latency at %.0f "+
+		"messages a second", number(run, "duration_seconds"), number(run, "rate")))
+}
+
+// circumstancesOf says it of a run of any scenario.
+func circumstancesOf(run Run) string {
+	return circumstancesWith(run, fmt.Sprintf(" runs of %.3g s after %.3g s of warm-up, %s messages where they wait",
+		number(run, "duration_seconds"), number(run, "warm_up_seconds"), record.Number(number(run, "messages"))))
+}
+
+func number(run Run, setting string) float64 {
+	value, _ := run.Settings[setting].(float64)
+	return value
+}
+
+// circumstancesWith gives date, machine, settings, neighbours and command, with the settings of the scenario in between.
+func circumstancesWith(run Run, scenario string) string {
 	text := fmt.Sprintf("One run of %s, all in turns, the median of %.0f: %s, %d cores, PostgreSQL %s, `fsync` %v, `synchronous_commit` "+
-		"%v, bodies of 100 bytes; 8 sessions send one message a transaction for %.0f s; latency at %.0f messages a second.",
-		run.StartedAt.Format("2 January 2006"), number("repeat"), run.Machine.CPU, run.Machine.Cores,
-		strings.Fields(run.Machine.PostgresVersion + " ")[0], run.Settings["fsync"], run.Settings["synchronous_commit"],
-		number("duration_seconds"), number("rate"))
+		"%v,%s.", run.StartedAt.Format("2 January 2006"), number(run, "repeat"), run.Machine.CPU, run.Machine.Cores,
+		strings.Fields(run.Machine.PostgresVersion + " ")[0], run.Settings["fsync"], run.Settings["synchronous_commit"], scenario)
 	isOther := func(c record.Check) bool { return c.Name == record.Neighbours }
 	if i := slices.IndexFunc(run.Setup, isOther); i >= 0 {
 		text += " At its beginning: " + run.Setup[i].Text + "."

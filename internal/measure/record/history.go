@@ -31,7 +31,8 @@ func (h History) Add(head *Head) error {
 	if err != nil {
 		return fmt.Errorf("open the history of runs: %w", err)
 	}
-	_, err = file.Write(append(line, '\n'))
+	// A line that was cut off is ended first.
+	_, err = file.Write(append([]byte{'\n'}, append(line, '\n')...))
 	if err := errors.Join(err, file.Close()); err != nil {
 		return fmt.Errorf("add to the history of runs: %w", err)
 	}

@@ -117,6 +117,13 @@ func TestHistoryKeepsRunsAndSkipsWhatWasCutOff(t *testing.T) {
 	if err != nil || len(runs) != 2 || runs[1].Figures[0].Value != 2 {
 		t.Errorf("%+v, %v", runs, err)
 	}
+	// A run that is added behind it is no part of it.
+	if err := h.Add(run(record.Figure{Name: "a", Value: 3})); err != nil {
+		t.Fatal(err)
+	}
+	if runs, err = h.Runs(); err != nil || len(runs) != 3 || runs[2].Figures[0].Value != 3 {
+		t.Errorf("after a line that was cut off %+v, %v", runs, err)
+	}
 }
 
 func TestFiguresAsCSV(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"github.com/parley-broker/parley/internal/measure/present"
 	"github.com/parley-broker/parley/internal/measure/publish"
 	"github.com/parley-broker/parley/internal/measure/report"
+	"github.com/parley-broker/parley/internal/tsql/runner"
 	"github.com/parley-broker/parley/internal/verb"
 )
 
@@ -31,6 +32,7 @@ type measuring struct {
 	flags *frame
 	// publish is the folder of a repository that a run of queues is written into; empty for none.
 	publish string
+	tsql    bool // drain measures procedures in T-SQL too
 	// scenarios are the commands that measure, those that answer most first.
 	scenarios []*cobra.Command
 }
@@ -77,7 +79,7 @@ run, in turns; the median counts. How it is done, and what to make of the figure
 	m.scenarios = append(m.scenarios, newLatencyCommand(m), newFlowCommand(m), newBBWCommand(m, bench.BBWMessaging),
 		newBBWCommand(m, bench.BBWOrchestration), newBBWRatioCommand(m), newMapsCommand(m))
 	cmd.AddCommand(m.scenarios...)
-	cmd.AddCommand(newHistoryCommand(m), newPresetsCommand(m), newInstructionsCommand(m))
+	cmd.AddCommand(newHistoryCommand(m), newPresetsCommand(m), newPublishCommand(m), newInstructionsCommand(m))
 	return cmd
 }
 
@@ -102,6 +104,12 @@ func newScenarioCommand(a *measuring, scenario bench.Scenario) *cobra.Command {
 	flags.DurationVar(&config.Duration, "duration", 5*time.Second, "time of a run that has no end of its own")
 	flags.DurationVar(&config.WarmUp, "warm-up", time.Second, "time before such a run that does not count")
 	flags.IntVar(&config.Repeat, "repeat", 3, "runs of each kind, in turns, of which the median counts")
+	if scenario.Name == "drain" {
+		flags.BoolVar(&a.tsql, "tsql", false, "measure the same procedures in T-SQL too, as the daemon interprets them")
+	}
+	if slices.Contains(publish.Scenarios, scenario.Name) {
+		flags.StringVar(&a.publish, "publish", "", "write the run into the documentation of the repository in this folder")
+	}
 	switch scenario.Takes {
 	case bench.TakesMail:
 		addMailBenchFlags(cmd, &config)
@@ -112,7 +120,6 @@ func newScenarioCommand(a *measuring, scenario bench.Scenario) *cobra.Command {
 	case bench.TakesMatrix:
 		addMatrixFlags(cmd, &config)
 	case bench.TakesRate:
-		flags.StringVar(&a.publish, "publish", "", "write the run into README, page and picture of the repository in this folder")
 		flags.IntVar(&config.Dialog.Rate, "rate", 0, "messages offered a second where latency is measured (default the scenario's own)")
 	case bench.TakesCommon:
 	}
@@ -128,18 +135,24 @@ func or(asked, usual int) int {
 
 func (a *measuring) runScenario(cmd *cobra.Command, scenario bench.Scenario, config *bench.Config) error {
 	config.Peers = a.peers.Jobs
+	if a.tsql {
+		config.TSQL = runner.RunOn
+	}
 	config.Dialog.PostgresVersion, config.Dialog.Logger = cmp.Or(a.PostgresVersion, os.Getenv("PARLEY_POSTGRES_VERSION")), a.Notices()
 	return a.run(cmd, measurement{
-		frame:        &config.Frame,
-		check:        func() error { return config.Check(scenario) },
+		frame: &config.Frame,
+		check: func() error {
+			if len(config.Matrix.Versions) > 0 && a.NamesDatabase() {
+				return errNamedVersions
+			}
+			return config.Check(scenario)
+		},
+		parts: func() []func() { return partsOfVersions(config) }, join: joinVersions,
 		makesServers: scenario.MakesServers(),
 		measure: func(ctx context.Context) (outcome, error) {
 			report, err := scenario.Run(ctx, *config)
 			if err == nil && a.publish != "" {
-				err = publish.Write(a.publish, publish.Run{
-					Report:  report,
-					Command: "go -C bench/peers run . bench " + strings.Join(append([]string{scenario.Name}, flagsGiven(cmd)...), " "),
-				})
+				err = a.publishRun(cmd, scenario, report)
 			}
 			return &report, err
 		},
@@ -180,28 +193,27 @@ func listSystemsOf(systems []bench.Variant) string {
 func writeMissing(out io.Writer, settings map[string]any) {
 	missing, _ := settings["missing"].(map[string]string)
 	for _, name := range slices.Sorted(maps.Keys(missing)) {
-		fmt.Fprintf(out, "%s was not measured: %s\n", name, missing[name])
+		present.Prose(out, name+" was not measured: ", missing[name])
 	}
 }
 
 func writeReport(out io.Writer, report bench.Report) error {
 	writeMachine(out, report.Machine, report.Settings)
 	writeMissing(out, report.Settings)
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "variant\tsystem\tsessions\tconversations\tsize\tbatch\tmessages/s\tspread\tratio\t")
+	table := present.Numbers("variant", "system", "sessions", "conversations", "size", "batch", "messages/s", "spread", "ratio")
 	for _, r := range report.Results {
 		variant := strings.Join(append([]string{r.Variant}, nonEmpty(r.Operation, r.Phase)...), " ")
-		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%d\t%.0f\t%.0f%%\t%s\t\n",
-			variant, r.System, r.Sessions, r.Conversations, r.Size, r.Batch, r.MessagesPerSecond, 100*r.Spread,
-			ratioCell(report.Ratios, r.RatioKey()))
+		table.Row(variant, r.System, r.Sessions, r.Conversations, r.Size, r.Batch, fmt.Sprintf("%.0f", r.MessagesPerSecond),
+			fmt.Sprintf("%.0f%%", 100*r.Spread), ratioCell(report.Ratios, r.RatioKey()))
 	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
+	table.Write(out)
 	for _, r := range report.Results {
 		if l := r.Latency; l != nil {
-			fmt.Fprintf(out, "%s %s: p50 %.1f ms, p90 %.1f ms, p99 %.1f ms, max %.1f ms\n",
-				r.Variant, r.Operation, l.P50MS, l.P90MS, l.P99MS, l.MaxMS)
+			present.Prose(out, r.Variant+" "+cmp.Or(r.Operation, r.System)+": ",
+				fmt.Sprintf("p50 %.1f ms, p90 %.1f ms, p99 %.1f ms, max %.1f ms", l.P50MS, l.P90MS, l.P99MS, l.MaxMS))
+		}
+		if r.ProcessorMSPerJob != nil {
+			fmt.Fprintf(out, "%s %s: %.2f ms of the server's processor a job\n", r.Variant, r.System, *r.ProcessorMSPerJob)
 		}
 		if r.ProcessorMSPerMinute != nil {
 			fmt.Fprintf(out, "%s: %.0f ms of a processor a minute for each of %d sessions\n", r.Variant, *r.ProcessorMSPerMinute, r.Sessions)

@@ -7,13 +7,13 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley/internal/measure/bench"
 	"github.com/parley-broker/parley/internal/measure/bottleneck"
+	"github.com/parley-broker/parley/internal/measure/present"
 	"github.com/parley-broker/parley/internal/measure/report"
 	"github.com/parley-broker/parley/internal/verb"
 )
@@ -149,32 +149,31 @@ func succeeded(yes bool) string {
 
 func writeBBW(out io.Writer, r bench.BBWReport) error {
 	writeMachine(out, r.Machine, r.Settings)
-	fmt.Fprintf(out, "The original's verdict: %s (%s). All three processors are of this machine.\n", r.Original, r.Environment.Short)
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "KPI\tvalue\tlimit\t")
+	present.Prose(out, "", fmt.Sprintf("The original's verdict: %s (%s). All three processors are of this machine.", r.Original,
+		r.Environment.Short))
+	table := present.Columns("KPI", "value", "limit", "")
 	for _, k := range r.KPIs {
-		fmt.Fprintf(table, "%s\t%.1f\t%.0f\t%s\n", k.Name, k.Value, k.Limit, succeeded(k.Succeeded))
+		table.Row(k.Name, fmt.Sprintf("%.1f", k.Value), fmt.Sprintf("%.0f", k.Limit), succeeded(k.Succeeded))
 	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
+	table.Write(out)
 	fmt.Fprintln(out)
 	for _, edition := range []string{"earlier", "later"} {
-		fmt.Fprintf(out, "Thresholds of the %s edition: %s\n", edition, thresholdsOf(r.Thresholds, edition))
+		present.Prose(out, fmt.Sprintf("Thresholds of the %s edition: ", edition), thresholdsOf(r.Thresholds, edition))
 	}
 	a := r.Accounts
-	fmt.Fprintf(out, "Acknowledged %d; the database counted %d received and %d processed; lost %d, doubled %d; drained in %.1f s\n",
+	fmt.Fprintf(out, "Acknowledged %d; the database counted %d received and %d processed;\n  lost %d, doubled %d; drained in %.1f s\n",
 		a.Acknowledged, a.Received, a.Processed, a.Lost, a.Doubled, r.Drained)
 	fmt.Fprintf(out, "From end to end p50 %.1f ms, p95 %.1f ms, p99 %.1f ms\n", r.Latency.P50MS, r.P95MS, r.Latency.P99MS)
 	if len(r.Patterns) == 0 {
 		return nil
 	}
-	table = tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "\npattern\toffered/s\tseconds\tbacklog\trecovered in s\tflat\t")
+	fmt.Fprintln(out)
+	table = present.Numbers("pattern", "offered/s", "seconds", "backlog", "recovered in s", "flat")
 	for _, p := range r.Patterns {
-		fmt.Fprintf(table, "%s\t%.0f\t%.0f\t%d\t%.1f\t%v\t\n", p.Name, p.Offered, p.Seconds, p.Backlog, p.Recovery, p.IsFlat)
+		table.Row(p.Name, fmt.Sprintf("%.0f", p.Offered), fmt.Sprintf("%.0f", p.Seconds), p.Backlog, fmt.Sprintf("%.1f", p.Recovery), p.IsFlat)
 	}
-	return table.Flush()
+	table.Write(out)
+	return nil
 }
 
 // thresholdsOf lists the rates that the original asks for, with a mark at those that were reached.

@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley/internal/measure/bench"
 	"github.com/parley-broker/parley/internal/measure/bottleneck"
+	"github.com/parley-broker/parley/internal/measure/present"
 )
 
 func newBBWRatioCommand(a *measuring) *cobra.Command {
@@ -60,21 +60,19 @@ func (a *measuring) runBBWRatio(cmd *cobra.Command, config *bench.BBWRatioConfig
 
 func writeBBWRatio(out io.Writer, r bench.BBWRatioReport) error {
 	writeMachine(out, r.Machine, r.Settings)
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "scenario\tsize\tprocessed/s\tspread\tlost\tdoubled\t")
+	table := present.Numbers("scenario", "size", "processed/s", "spread", "lost", "doubled")
 	for _, result := range r.Results {
 		var lost, doubled int64
 		for _, play := range result.Plays {
 			lost, doubled = lost+play.Accounts.Lost, doubled+play.Accounts.Doubled
 		}
-		fmt.Fprintf(table, "%s\t%d\t%.0f\t%.0f%%\t%d\t%d\t\n", result.Scenario, result.Size, result.Rate, 100*result.Spread, lost, doubled)
+		table.Row(result.Scenario, result.Size, fmt.Sprintf("%.0f", result.Rate), fmt.Sprintf("%.0f%%", 100*result.Spread), lost, doubled)
 	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
+	table.Write(out)
 	for _, ratio := range r.Ratios {
-		fmt.Fprintf(out, "\nOrchestration to messaging, %d bytes: %.2f; the original's presets have %.2f to %.2f, its vendor's study %.2f\n",
-			ratio.Size, ratio.Ratio, bench.RatioPresetsLeast, bench.RatioPresetsMost, bench.RatioStudy)
+		fmt.Fprintln(out)
+		present.Prose(out, "", fmt.Sprintf("Orchestration to messaging, %d bytes: %.2f; the original's presets have %.2f to %.2f, its "+
+			"vendor's study %.2f", ratio.Size, ratio.Ratio, bench.RatioPresetsLeast, bench.RatioPresetsMost, bench.RatioStudy))
 	}
 	return nil
 }

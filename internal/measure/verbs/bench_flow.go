@@ -7,13 +7,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley/internal/measure/bench"
 	"github.com/parley-broker/parley/internal/measure/bottleneck"
+	"github.com/parley-broker/parley/internal/measure/present"
 )
 
 func newFlowCommand(a *measuring) *cobra.Command {
@@ -80,38 +80,37 @@ func (a *measuring) runFlow(cmd *cobra.Command, config *bench.FlowConfig) error 
 
 func writeFlow(out io.Writer, report bench.FlowReport) error {
 	writeMachine(out, report.Machine, report.Settings)
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "system\tsize\tmessages\treceived/s\tprocessed/s\tbacklog\tspread\tParley to it\t")
+	table := present.Numbers("system", "size", "messages", "received/s", "processed/s", "backlog", "spread", "Parley to it")
 	for _, r := range report.Results {
-		fmt.Fprintf(table, "%s\t%d\t%d\t%.0f\t%.0f\t%d\t%.0f%%\t%s\t\n", r.System, r.Size, r.Messages, r.ReceivedPerSecond,
-			r.ProcessedPerSecond, r.Backlog, 100*r.Spread, ratioCell(report.Ratios, fmt.Sprintf("parley/%s %d", r.System, r.Size)))
+		table.Row(r.System, r.Size, r.Messages, fmt.Sprintf("%.0f", r.ReceivedPerSecond), fmt.Sprintf("%.0f", r.ProcessedPerSecond), r.Backlog,
+			fmt.Sprintf("%.0f%%", 100*r.Spread), ratioCell(report.Ratios, fmt.Sprintf("parley/%s %d", r.System, r.Size)))
 	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
+	table.Write(out)
 	for _, name := range slices.Sorted(maps.Keys(report.Ratios)) {
 		if strings.HasPrefix(name, "parley-orchestration/") {
 			fmt.Fprintf(out, "%s bytes: %.2f\n", name, report.Ratios[name])
 		}
 	}
 	if l := report.Latency; l != nil {
-		fmt.Fprintf(out, "\nAt %d messages of %d bytes a second: p50 %.2f ms, p90 %.2f ms, p99 %.2f ms, max %.2f ms\n",
-			l.Rate, l.Size, l.P50MS, l.P90MS, l.P99MS, l.MaxMS)
-		fmt.Fprintf(out, "An INSERT with its commit: p50 %.2f ms; the hop takes %.1f of them, its p99 %.1f\n",
-			l.InsertP50MS, l.P50MS/l.InsertP50MS, l.P99MS/l.InsertP50MS)
+		fmt.Fprintln(out)
+		present.Prose(out, "", fmt.Sprintf("At %d messages of %d bytes a second: p50 %.2f ms, p90 %.2f ms, p99 %.2f ms, max %.2f ms",
+			l.Rate, l.Size, l.P50MS, l.P90MS, l.P99MS, l.MaxMS))
+		present.Prose(out, "", fmt.Sprintf("An INSERT with its commit: p50 %.2f ms; the hop takes %.1f of them, its p99 %.1f",
+			l.InsertP50MS, l.P50MS/l.InsertP50MS, l.P99MS/l.InsertP50MS))
 	}
 	if r := report.Requests; r != nil {
-		fmt.Fprintf(out, "\nRequests of %d bytes: %.0f a second at most; at %d a second p50 %.2f ms, p90 %.2f ms, p99 %.2f ms, max %.2f ms\n",
-			r.Size, r.PeakPerSecond, r.Rate, r.P50MS, r.P90MS, r.P99MS, r.MaxMS)
+		fmt.Fprintln(out)
+		present.Prose(out, "", fmt.Sprintf("Requests of %d bytes: %.0f a second at most; at %d a second p50 %.2f ms, p90 %.2f ms, p99 %.2f "+
+			"ms, max %.2f ms", r.Size, r.PeakPerSecond, r.Rate, r.P50MS, r.P90MS, r.P99MS, r.MaxMS))
 		fmt.Fprintf(out, "An INSERT with its commit: p50 %.2f ms; a request takes %.1f of them\n", r.InsertP50MS, r.ToInsert)
 	}
 	for _, r := range report.Results {
 		if r.Promise != "" && r.Size == report.Results[0].Size {
-			fmt.Fprintf(out, "%s promises less: %s\n", r.System, r.Promise)
+			present.Prose(out, r.System+" promises less: ", r.Promise)
 		}
 	}
 	for _, system := range slices.Sorted(maps.Keys(report.Missing)) {
-		fmt.Fprintf(out, "%s was left out: %s\n", system, report.Missing[system])
+		present.Prose(out, system+" was left out: ", report.Missing[system])
 	}
 	return nil
 }

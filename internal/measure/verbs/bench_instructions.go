@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley/internal/measure/bench"
 	"github.com/parley-broker/parley/internal/measure/instructions"
+	"github.com/parley-broker/parley/internal/measure/present"
 	"github.com/parley-broker/parley/internal/verb"
 )
 
@@ -56,10 +56,10 @@ Variants:
 
 func writeInstructions(out io.Writer, r instructions.Report) error {
 	fmt.Fprintf(out, "PostgreSQL %s, %d calls of each\n", r.PostgresVersion, r.Calls)
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "variant\tinstructions\tratio to insert\t")
+	table := present.Numbers("variant", "instructions", "ratio to insert")
 	for _, result := range r.Results {
-		fmt.Fprintf(table, "%s\t%.0f\t%.2f\t\n", result.Variant, result.Instructions, result.ToInsert)
+		table.Row(result.Variant, fmt.Sprintf("%.0f", result.Instructions), fmt.Sprintf("%.2f", result.ToInsert))
 	}
-	return table.Flush()
+	table.Write(out)
+	return nil
 }

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley/internal/measure/bench"
 	"github.com/parley-broker/parley/internal/measure/bottleneck"
+	"github.com/parley-broker/parley/internal/measure/present"
 )
 
 func newLatencyCommand(a *measuring) *cobra.Command {
@@ -70,12 +70,7 @@ func (a *measuring) runLatency(cmd *cobra.Command, config *bench.LatencyConfig) 
 func writeLatency(out io.Writer, report bench.LatencyReport, peers []bench.Peer) error {
 	writeMachine(out, report.Machine, report.Settings)
 	writeMissing(out, report.Settings)
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(table, "system\tmessages\toffered/s\tsent/s\tp50 ms\tp90 ms\tp99 ms\tmax ms\tspread\t")
-	for _, p := range peers {
-		fmt.Fprintf(table, "p50 to %[1]s\tp99 to %[1]s\t", p.Name)
-	}
-	fmt.Fprintln(table)
+	table := present.Numbers("system", "messages", "offered/s", "sent/s", "p50 ms", "p90 ms", "p99 ms", "max ms", "spread")
 	for _, r := range report.Results {
 		var messages int64
 		var rate float64
@@ -83,15 +78,33 @@ func writeLatency(out io.Writer, report bench.LatencyReport, peers []bench.Peer)
 			messages += run.Messages
 			rate += run.SentPerSecond / float64(len(r.Runs))
 		}
-		fmt.Fprintf(table, "%s\t%d\t%v\t%.0f\t%.2f\t%.2f\t%.2f\t%.2f\t%.0f%%\t",
-			r.System, messages, report.Settings["rate"], rate, r.P50MS, r.P90MS, r.P99MS, r.MaxMS, 100*r.Spread)
-		for _, p := range peers {
-			fmt.Fprintf(table, "%s\t%s\t",
-				ratioCell(report.Ratios, "p50:"+r.System+"/"+p.Name), ratioCell(report.Ratios, "p99:"+r.System+"/"+p.Name))
+		row := []any{r.System, messages, report.Settings["rate"], fmt.Sprintf("%.0f", rate)}
+		for _, ms := range []float64{r.P50MS, r.P90MS, r.P99MS, r.MaxMS} {
+			row = append(row, fmt.Sprintf("%.2f", ms))
 		}
-		fmt.Fprintln(table)
+		table.Row(append(row, fmt.Sprintf("%.0f%%", 100*r.Spread))...)
 	}
-	return table.Flush()
+	table.Write(out)
+	writePeerRatios(out, report, peers)
+	return nil
+}
+
+// writePeerRatios compares the times with those of each peer that was measured.
+func writePeerRatios(out io.Writer, report bench.LatencyReport, peers []bench.Peer) {
+	table, has := present.Numbers("system", "beside", "p50 to it", "p99 to it"), false
+	for _, r := range report.Results {
+		for _, p := range peers {
+			p50, p99 := ratioCell(report.Ratios, "p50:"+r.System+"/"+p.Name), ratioCell(report.Ratios, "p99:"+r.System+"/"+p.Name)
+			if p50 != "" || p99 != "" {
+				table.Row(r.System, p.Name, p50, p99)
+				has = true
+			}
+		}
+	}
+	if has {
+		fmt.Fprintln(out)
+		table.Write(out)
+	}
 }
 
 // ratioCell shows a ratio, where it was measured.

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/parley-broker/parley/internal/measure/bench"
+	"github.com/parley-broker/parley/internal/measure/present"
 )
 
 // messagesThatWait is how many wait where mail for many destinations is measured.
@@ -52,14 +52,14 @@ func writeMailFigures(out io.Writer, report bench.Report) error {
 	if len(shown) == 0 {
 		return nil
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	heads := []string{""}
 	for _, r := range shown {
 		heads = append(heads, strings.Join(append([]string{r.Variant, r.System}, nonEmpty(r.Operation, r.Phase)...), " "))
 	}
-	fmt.Fprintf(table, "\n%s\t\n", strings.Join(heads, "\t"))
+	fmt.Fprintln(out)
+	table := present.Numbers(heads...)
 	for _, figure := range bench.MailFigures() {
-		cells, isThere := []string{figure[1]}, false
+		cells, isThere := []any{figure[1]}, false
 		for _, r := range shown {
 			value, is := r.Figures[figure[0]]
 			cell := ""
@@ -69,25 +69,27 @@ func writeMailFigures(out io.Writer, report bench.Report) error {
 			cells = append(cells, cell)
 		}
 		if isThere {
-			fmt.Fprintf(table, "%s\t\n", strings.Join(cells, "\t"))
+			table.Row(cells...)
 		}
 	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	return writeSeed(out, report.Seed)
+	table.Write(out)
+	writeSeed(out, report.Seed)
+	return nil
 }
 
 // writeSeed shows the table of the seed.
-func writeSeed(out io.Writer, columns []bench.SeedColumn) error {
+func writeSeed(out io.Writer, columns []bench.SeedColumn) {
 	fmt.Fprintln(out, "\nThe seed: 2 x 2 cores of 2.2 GHz, 4 GB, three disks")
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "test\tcache MB\tlimit\tsize\tmessages/s\tqueue max\tqueue MB\tCPU %\tMcycles/message\tcycles/byte\t"+
-		"log KB/message\tlog writes/message\treads/s\tpressure %\t")
+	table := present.Numbers("test", "cache MB", "limit", "size", "messages/s", "queue max", "queue MB", "CPU %", "Mcycles/message",
+		"cycles/byte", "log KB/message", "log writes/message", "reads/s", "pressure %")
 	for _, c := range columns {
-		fmt.Fprintf(table, "%s\t%d\t%s\t%d\t%.2f\t%.0f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.0f\t%.0f\t\n", c.Test, c.CacheMB, c.Limit, c.Size,
-			c.MessagesPerSecond, c.QueueMax, c.QueueMBMax, c.CPUPercent, c.MegacyclesPerMessage, c.CyclesPerByte, c.LogKBPerMessage,
-			c.LogWritesPerMessage, c.QueueFileReadsPerSecond, c.PressurePercent)
+		row := []any{c.Test, c.CacheMB, c.Limit, c.Size, fmt.Sprintf("%.2f", c.MessagesPerSecond), fmt.Sprintf("%.0f", c.QueueMax)}
+		for _, value := range []float64{
+			c.QueueMBMax, c.CPUPercent, c.MegacyclesPerMessage, c.CyclesPerByte, c.LogKBPerMessage, c.LogWritesPerMessage,
+		} {
+			row = append(row, fmt.Sprintf("%.2f", value))
+		}
+		table.Row(append(row, fmt.Sprintf("%.0f", c.QueueFileReadsPerSecond), fmt.Sprintf("%.0f", c.PressurePercent))...)
 	}
-	return table.Flush()
+	table.Write(out)
 }

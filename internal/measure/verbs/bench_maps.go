@@ -35,8 +35,9 @@ func newMapsCommand(a *measuring) *cobra.Command {
 		Use:   "maps",
 		Short: "Measure maps in XSLT beside xsltproc",
 		Long: `Measure how many orders of 2 KB one worker for stylesheets maps a second, beside one xsltproc that is given all documents at
-once, and one xsltproc for each document, in turns. Then small orders are mapped alone, and while a large one is. It needs no database. In a
-clone of the repository bench/peers measures the component xslt of Camel beside it: go -C bench/peers run . bench maps`,
+once, and one xsltproc for each document, in turns. Then small orders are mapped alone, and while a large one is. It needs no database, but
+the worker (parley flow map-worker install) and xsltproc. In a clone of the repository bench/peers measures the component xslt of Camel
+beside it: go -C bench/peers run . bench maps`,
 		Example: "  parley bench maps\n  parley bench maps --repeat 5 --large-mb 0 --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -61,6 +62,7 @@ clone of the repository bench/peers measures the component xslt of Camel beside 
 	flags.IntVar(&config.Documents, "documents", 1000, "documents of a run")
 	flags.IntVar(&config.Processes, "processes", 50, "processes of the run with one for each document")
 	flags.IntVar(&config.Repeat, "repeat", 5, "runs of each, in turns, of which the median counts")
+	flags.StringVar(&config.Worker, "worker", "", "the worker for stylesheets (default the one that nodes of this machine run)")
 	flags.IntVar(&config.LargeMB, "large-mb", 100, "size of the large document in megabytes; 0 for none")
 	return cmd
 }

@@ -22,10 +22,11 @@ func newDemoFlowCommand(a *verb.App) *cobra.Command {
 		Long: `Orders come as flat files, as XML files, by HTTP and from a table, and are routed by what stands in them: to a folder, a table,
 a service and to a warehouse behind TCP. Some records of the flat files are bad: they are suspended, mended and resubmitted. Two nodes
 serve the host. Orders of partners come as JSON: a map makes them orders of the shop, and an orchestration asks two back ends about each at
-once; it confirms the order when both have answered in time, and takes back what it asked for when not. The warehouse is away for a quarter
-of the time, and in the last quarter one node is killed with -9. Then every order is checked: it must have arrived unchanged at each place
-where it has to be, in the table and the service exactly once, over TCP with the same key, and each customer's orders in their order. Each
-order of a partner must have ended once, and the back ends must hold what was confirmed, and nothing else.
+once; it confirms the order when both have answered in time, and takes back what it asked for when not. How it ended goes to a table, a
+folder and the partner by mail. The warehouse is away for a quarter of the time, and in the last quarter one node is killed with -9. Then
+every order is checked: it must have arrived unchanged at each place where it has to be, in the table and the service exactly once, over TCP
+with the same key, and each customer's orders in their order. Each order of a partner must have ended once, with one row, one file and one
+mail in the mail transport, which has no daemon here; the back ends must hold what was confirmed, and nothing else.
 
 The definitions are files of the repository, in examples/flow. It runs in a database of its own, which is dropped at the end, on the private
 PostgreSQL or on the server that --dsn leads to. Everything stays on this machine, and no port below 1024 is used.

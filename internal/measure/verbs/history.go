@@ -2,10 +2,12 @@ package verbs
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-broker/parley/internal/measure/present"
 	"github.com/parley-broker/parley/internal/measure/record"
 	"github.com/parley-broker/parley/internal/verb"
 )
@@ -35,25 +37,40 @@ func newHistoryCommand(a *measuring) *cobra.Command {
 				}
 				return verb.EncodeJSON(cmd.OutOrStdout(), shown)
 			}
-			table := verb.NewTable(cmd.OutOrStdout())
-			fmt.Fprintln(table, "when\tscenario\tparley\tPostgreSQL\tverdict\tfigures")
-			for _, run := range shown {
-				var figures []string
-				for _, f := range run.Figures[:min(3, len(run.Figures))] {
-					figures = append(figures, f.Name+" "+record.Text(f.Value, f.Unit))
-				}
-				grade := record.Grade("-")
-				if run.Verdict != nil {
-					grade = run.Verdict.Grade
-				}
-				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", verb.Moment(&run.StartedAt), run.Scenario, run.Parley,
-					run.Machine.PostgresVersion, grade,
-					strings.Join(figures, ", "))
-			}
-			return table.Flush()
+			writeHistory(cmd.OutOrStdout(), shown)
+			return nil
 		},
 	}
 	cmd.Flags().StringVar(&scenario, "scenario", "", "runs of this scenario only")
 	cmd.Flags().IntVar(&limit, "limit", 20, "runs to list")
 	return cmd
+}
+
+// mostHistoryFigures are those of a run that are listed.
+const mostHistoryFigures = 3
+
+// writeHistory writes a line for each run, and below it its first figures.
+func writeHistory(out io.Writer, runs []record.Head) {
+	table := present.Columns("when", "scenario", "parley", "PostgreSQL", "verdict")
+	for _, run := range runs {
+		grade := record.Grade("-")
+		if run.Verdict != nil {
+			grade = run.Verdict.Grade
+		}
+		version, _, _ := strings.Cut(run.Machine.PostgresVersion, " ")
+		table.Row(verb.Moment(&run.StartedAt), run.Scenario, run.Parley, version, grade)
+	}
+	for i, line := range table.Lines() {
+		fmt.Fprintln(out, line)
+		if i == 0 {
+			continue
+		}
+		var figures []string
+		for _, f := range runs[i-1].Figures[:min(mostHistoryFigures, len(runs[i-1].Figures))] {
+			figures = append(figures, f.Name+" "+record.Text(f.Value, f.Unit))
+		}
+		if len(figures) > 0 {
+			present.Prose(out, "    ", strings.Join(figures, ", "))
+		}
+	}
 }

@@ -108,7 +108,7 @@ var repeated = []string{
 	"preset", "variant", "system", "sessions", "conversations", "size", "batch", "messages", "rows", "rate", "senders", "readers",
 	"connections",
 	"workers", "duration", "warm-up", "repeat", "try",
-	"initiators", "threads", "sizes", "dialogs", "all", "documents", "processes", "large-mb",
+	"initiators", "threads", "sizes", "dialogs", "all", "versions", "documents", "processes", "large-mb",
 }
 
 // flagsGiven are the flags that the user has set, as words.

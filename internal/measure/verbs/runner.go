@@ -68,6 +68,9 @@ type measurement struct {
 	// needsNoServer reports that it measures without any database.
 	needsNoServer bool
 	measure       func(ctx context.Context) (outcome, error)
+	// parts, where there are any, are measured one after another: each is called before its measurement; join puts the outcomes together.
+	parts func() []func()
+	join  func(all []outcome) outcome
 	// numbers writes the table of the scenario, sections are its own charts.
 	numbers  func(out io.Writer, o outcome) error
 	sections func(o outcome) []report.Section
@@ -111,7 +114,7 @@ func (a *measuring) run(cmd *cobra.Command, m measurement) error {
 			return err
 		}
 	}
-	found, err := a.once(ctx, m)
+	found, err := a.whole(ctx, m)
 	if err != nil {
 		return err
 	}
@@ -139,6 +142,27 @@ func (a *measuring) run(cmd *cobra.Command, m measurement) error {
 		return errFailed
 	}
 	return nil
+}
+
+// whole measures all parts.
+func (a *measuring) whole(ctx context.Context, m measurement) (outcome, error) {
+	var parts []func()
+	if m.parts != nil {
+		parts = m.parts()
+	}
+	if len(parts) == 0 {
+		return a.once(ctx, m)
+	}
+	all := make([]outcome, 0, len(parts))
+	for _, begin := range parts {
+		begin()
+		found, err := a.once(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found)
+	}
+	return m.join(all), nil
 }
 
 // once measures once, with a live display.

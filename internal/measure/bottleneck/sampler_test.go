@@ -1,0 +1,54 @@
+package bottleneck_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-broker/parley/internal/measure/bottleneck"
+	"github.com/parley-broker/parley/parleytest"
+)
+
+// Commits that notify hold one lock of the whole server to their end. It is on no table: the sampler knows it all the same.
+func TestCommitsThatNotifyAreFoundAtTheirLock(t *testing.T) {
+	t.Parallel()
+	pool := parleytest.EmptyDatabase(t)
+	connect := func() *pgx.Conn {
+		conn, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig.Copy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+		return conn
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var notifying sync.WaitGroup
+	defer notifying.Wait()
+	defer stop()
+	for range 8 {
+		conn := connect()
+		notifying.Go(func() {
+			for ctx.Err() == nil {
+				_, _ = conn.Exec(ctx, "notify parley_sampled")
+			}
+		})
+	}
+	sampler := bottleneck.NewSampler(connect(), pool.Config().ConnConfig.Database, time.Second, true)
+	isFound := func(a *bottleneck.Analysis) bool {
+		return slices.ContainsFunc(a.Waits, func(w bottleneck.Wait) bool { return w.Event == "Lock:object" && w.Object == "the queue of NOTIFY" })
+	}
+	sampler.Begin(t.Context())
+	select {
+	case <-time.After(time.Second):
+	case <-t.Context().Done():
+	}
+	sampler.End(t.Context())
+	if a := sampler.Conclude(t.Context()); !isFound(a) {
+		t.Errorf("of %d samples the waits are %+v, with the notes %q", a.Samples, a.Waits, a.Notes)
+	}
+}
