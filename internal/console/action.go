@@ -40,7 +40,7 @@ type question struct {
 	IsMore            bool
 	Names             []string
 	Keys              []string
-	Token             string
+	Token, Once       string
 }
 
 // IsNamedInPart reports whether the question names some rows only.
@@ -72,8 +72,12 @@ func (c *Console) actOn(l listing) handler {
 		if request.URL.RawQuery != "" {
 			back += "?" + request.URL.RawQuery
 		}
-		if request.PostFormValue("confirmed") == "" {
+		about := l.path + " " + chosen.Name
+		if request.PostFormValue(onceField) == "" {
 			return c.ask(w, request, s, l, chosen, back)
+		}
+		if !s.answer(request.PostFormValue(onceField), about) {
+			return errAnswered
 		}
 		keys, _, err := l.keys(request.Context(), nil, withoutAll(request.PostForm), nil)
 		if err != nil {
@@ -104,7 +108,9 @@ func (c *Console) actOn(l listing) handler {
 
 // ask shows the question: how many rows, and the first of them.
 func (c *Console) ask(w http.ResponseWriter, request *http.Request, s *session, l listing, chosen action, back string) error {
-	asked := question{Path: back, Back: back, Title: l.title, Action: chosen, Token: s.token}
+	asked := question{
+		Path: back, Back: back, Title: l.title, Action: chosen, Token: s.token, Once: s.ask(l.path + " " + chosen.Name),
+	}
 	err := s.read(request.Context(), func(ctx context.Context, tx pgx.Tx) error {
 		keys, isMore, err := l.keys(ctx, tx, request.PostForm, request.URL.Query())
 		if err != nil {

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -58,6 +59,49 @@ func onDelayedSend(do func(context.Context, parley.DB, parley.UUID, int64) error
 		}
 		return do(ctx, tx, handle, number)
 	}
+}
+
+// setConversationAside keeps the error that was reported. A conversation that waits for its next attempt is received by nobody before.
+func setConversationAside(ctx context.Context, db parley.DB, handle parley.UUID) error {
+	failing, err := operate.ReadPoisonConversations(ctx, db, operate.PoisonFilter{Conversation: handle, Failing: true, Limit: 1})
+	if err != nil {
+		return err
+	}
+	if len(failing) == 0 {
+		return errGone
+	}
+	done, err := parley.RetryConversation(ctx, db, handle, parley.Final(reported(failing[0].Error)))
+	if err == nil && !done.IsSetAside {
+		return refused{http.StatusConflict, "Somebody receives from it, or it waits for its next attempt: set it aside when that is due."}
+	}
+	return err
+}
+
+// setMessageAside keeps the error that was reported.
+func setMessageAside(ctx context.Context, db parley.DB, queue string, number int64) error {
+	var failure *string
+	err := db.QueryRow(ctx, "select f.error from parley.failing_messages as f where f.queue_name = $1 and f.message_id = $2", queue, number).
+		Scan(&failure)
+	if err != nil {
+		return err
+	}
+	done, err := parley.RetryMessage(ctx, db, queue, number, parley.Final(reported(failure)))
+	if err == nil && !done.IsSetAside {
+		return refused{http.StatusConflict, "Somebody has it in hand: set it aside when it has come back."}
+	}
+	return err
+}
+
+// reported is the error that was reported, or a word of the operator's where none was.
+func reported(failure *string) error {
+	if failure == nil {
+		return errors.New("set aside by an operator")
+	}
+	return errors.New(*failure)
+}
+
+func cancelMessage(ctx context.Context, db parley.DB, queue string, number int64) error {
+	return ifThere(parley.CancelMessage(ctx, db, queue, number, false))
 }
 
 func putBack(ctx context.Context, db parley.DB, handle parley.UUID) error {

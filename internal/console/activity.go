@@ -9,8 +9,8 @@ import (
 	"github.com/parley-broker/parley/operate"
 )
 
-// freshFor is how long a reading serves all who ask, so that many pages cost the database one reading; rates are taken over at least
-// that long.
+// freshFor is how long a reading serves all pages of a session, so that a page and its chart cost the database one; rates are taken over
+// at least that long.
 const freshFor = time.Second
 
 // activeQueue is a queue with its rates, which take two readings.
@@ -20,15 +20,20 @@ type activeQueue struct {
 }
 
 // activity reads what goes on, with the rates since the reading before.
-func (s *session) activity(ctx context.Context, tx pgx.Tx, conversations int) (operate.Activity, []activeQueue, error) {
-	now, err := operate.ReadActivity(ctx, tx, conversations)
-	if err != nil {
-		return now, nil, err
+func (s *session) activity(ctx context.Context, tx pgx.Tx) (operate.Activity, []activeQueue, error) {
+	s.mu.Lock()
+	now, isFresh := s.latest, time.Since(s.readAt) < freshFor
+	s.mu.Unlock()
+	if !isFresh {
+		var err error
+		if now, err = operate.ReadActivity(ctx, tx, 1); err != nil {
+			return now, nil, err
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now.At.Sub(s.latest.At) >= freshFor {
-		s.earlier, s.latest = s.latest, now
+		s.earlier, s.latest, s.readAt = s.latest, now, time.Now()
 	}
 	earlier := map[int32]operate.QueueActivity{}
 	for _, queue := range s.earlier.Queues {

@@ -113,12 +113,17 @@ func TestPagesFitAPhoneAndADesktopInLightAndDarkAndAreAccessible(t *testing.T) {
 	t.Parallel()
 	pool := parleytest.Database(t)
 	handle := shop(t, pool)
+	number := setAside(t, pool)
 	exec(t, pool, "select parley.alter_queue('orders', status => false)")
+	exec(t, pool, "select parley.put('jobs', 'later'::text, deliver_at => now() + interval '1 day') from generate_series(1, 101)") // a page and more
 	base := serve(t, console.Config{Targets: []console.Target{target(t, pool, "")}, Key: "opensesame"})
 	script := axe(t)
 	ctx := browse(t)
 	run(ctx, t, "open the console", chromedp.Navigate(base+"/login?key=opensesame"), chromedp.WaitVisible("nav"))
-	paths := []string{"/", "/queues", "/queues/orders", "/queues/jobs", "/conversations/" + handle, "/delayed", "/diagnosis", "/mail"}
+	paths := []string{
+		"/", "/queues", "/queues/orders", "/queues/jobs", "/conversations/" + handle, "/delayed", "/diagnosis", "/mail", "/flow",
+		"/failed/messages/jobs/" + number + "/edit",
+	}
 	for _, width := range []int64{375, 1280} {
 		for _, colours := range []string{"light", "dark"} {
 			dress(ctx, t, width, colours)

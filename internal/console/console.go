@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/net/netutil"
 )
 
 // Target is a database that the console shows.
@@ -31,8 +33,12 @@ type Config struct {
 	ReadOnly bool
 	// Secure says that browsers reach the console by TLS, here or at a proxy: its cookie is sent in no other way.
 	Secure bool
+	// IsBehindProxy says that a proxy in front of the console adds the addresses of browsers to X-Forwarded-For.
+	IsBehindProxy bool
 	// Logger gets logins, refusals and changes; nil for none.
 	Logger *slog.Logger
+	// recheckInterval is how long a connection lives, and with it how long a password that was changed still serves.
+	recheckInterval time.Duration
 }
 
 // Console is the handler of the pages, with the sessions of those who are logged in.
@@ -47,9 +53,13 @@ type Console struct {
 // The limits of the server: headers and forms are small, and a page has answered or failed within a few seconds.
 const (
 	headerTimeout   = 5 * time.Second
+	formTimeout     = 20 * time.Second
 	answerTimeout   = 30 * time.Second
 	shutdownTimeout = 5 * time.Second
+	headerBytesMost = 32 << 10
 	formBytesMost   = 1 << 20
+	// Each browser has a few; one that opens more leaves the files of the process to the daemon.
+	connectionsAtOnce = 512
 )
 
 // New makes a console.
@@ -73,7 +83,8 @@ func New(config Config) (*Console, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Console{config: config, sessions: newSessions(), attempts: newAttempts(), pages: made}
+	config.recheckInterval = cmp.Or(config.recheckInterval, time.Minute)
+	c := &Console{config: config, sessions: newSessions(config.Secure), attempts: newAttempts(), pages: made}
 	c.handler = c.guard(c.routes())
 	return c, nil
 }
@@ -85,9 +96,11 @@ func (c *Console) Handler() http.Handler { return c.handler }
 // certificate serves without TLS.
 func (c *Console) Serve(ctx context.Context, listener net.Listener, certificate *tls.Certificate) error {
 	server := &http.Server{
-		Handler: c.handler, ReadHeaderTimeout: headerTimeout, WriteTimeout: answerTimeout, IdleTimeout: time.Minute,
+		Handler: c.handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: formTimeout, WriteTimeout: answerTimeout,
+		IdleTimeout: time.Minute, MaxHeaderBytes: headerBytesMost,
 		ErrorLog: slog.NewLogLogger(c.config.Logger.Handler(), slog.LevelWarn),
 	}
+	listener = netutil.LimitListener(listener, connectionsAtOnce)
 	if certificate != nil {
 		server.TLSConfig = &tls.Config{Certificates: []tls.Certificate{*certificate}, MinVersion: tls.VersionTLS12}
 		listener = tls.NewListener(listener, server.TLSConfig)

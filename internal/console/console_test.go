@@ -129,6 +129,19 @@ func (v *visitor) post(path string, form url.Values, headers ...string) (int, st
 	return v.do(request)
 }
 
+var onceInput = regexp.MustCompile(`name="once" value="([^"]+)"`)
+
+// act chooses an action on rows, and confirms the question that comes.
+func (v *visitor) act(path string, form url.Values) (int, string) {
+	v.t.Helper()
+	_, question := v.post(path, form)
+	found := onceInput.FindStringSubmatch(question)
+	if found == nil {
+		v.t.Fatalf("%s asks nothing: %s", path, question)
+	}
+	return v.post(path, url.Values{"action": form["action"], "once": {found[1]}, "key": keysIn(question)})
+}
+
 func exec(t *testing.T, pool *pgxpool.Pool, statement string, arguments ...any) {
 	t.Helper()
 	if _, err := pool.Exec(t.Context(), statement, arguments...); err != nil {

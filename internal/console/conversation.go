@@ -23,6 +23,7 @@ type conversationPage struct {
 	Explanation []operate.Explanation
 	Events      []operate.TraceEvent
 	IsCut       bool
+	Timeline    *timeline
 	Failure     *operate.PoisonConversation
 	Token       string
 }
@@ -53,11 +54,16 @@ func (c *Console) showConversation(w http.ResponseWriter, request *http.Request,
 		if shown.Events, err = operate.TraceConversation(ctx, tx, handle); err != nil {
 			return err
 		}
-		failures, err := operate.ReadPoisonConversations(ctx, tx, operate.PoisonFilter{Conversation: handle})
-		if err == nil && len(failures) > 0 {
-			shown.Failure = &failures[0]
+		for _, isFailing := range []bool{false, true} {
+			failures, err := operate.ReadPoisonConversations(ctx, tx, operate.PoisonFilter{Conversation: handle, Failing: isFailing, Limit: 1})
+			if err != nil {
+				return err
+			}
+			if len(failures) > 0 && shown.Failure == nil {
+				shown.Failure = &failures[0]
+			}
 		}
-		return err
+		return nil
 	})
 	if err != nil {
 		return err
@@ -65,21 +71,31 @@ func (c *Console) showConversation(w http.ResponseWriter, request *http.Request,
 	if extra := len(shown.Events) - eventsMost; extra > 0 {
 		shown.Events, shown.IsCut = shown.Events[extra:], true
 	}
+	shown.Timeline = drawTimeline(shown.Events, time.Now())
 	c.pages.render(w, http.StatusOK, "conversation", c.frame(s, request, "Conversation "+shown.Handle), shown)
 	return nil
 }
 
+// sidesStatement finds the sides by each name that a conversation has, each by its own index.
+const sidesStatement = `
+	select
+		e.conversation_handle::text, e.conversation_id::text, e.conversation_group_id::text,
+		coalesce(e.service_name, ''), coalesce(e.far_service, ''), coalesce(e.service_contract_name, ''),
+		case e.is_initiator when 1 then 'initiator' else 'target' end, e.state_desc, e.begun_at, e.state_since, e.lifetime,
+		e.dialog_timer, e.priority::smallint
+	from parley.conversation_endpoints as e
+	where e.conversation_handle = any (array(
+		select s.conversation_handle from parley.conversation_endpoints as s where s.conversation_handle = $1
+		union
+		select s.conversation_handle from parley.conversation_endpoints as s where s.conversation_id = $1
+		union
+		select s.conversation_handle from parley.conversation_endpoints as s where s.conversation_group_id = $1
+	))
+	order by e.is_initiator desc, e.begun_at
+	limit 50`
+
 func readSides(ctx context.Context, tx pgx.Tx, handle parley.UUID) ([]conversationSide, error) {
-	rows, err := tx.Query(ctx, `
-		select
-			e.conversation_handle::text, e.conversation_id::text, e.conversation_group_id::text,
-			coalesce(e.service_name, ''), coalesce(e.far_service, ''), coalesce(e.service_contract_name, ''),
-			case e.is_initiator when 1 then 'initiator' else 'target' end, e.state_desc, e.begun_at, e.state_since, e.lifetime,
-			e.dialog_timer, e.priority::smallint
-		from parley.conversation_endpoints as e
-		where $1::uuid in (e.conversation_handle, e.conversation_id, e.conversation_group_id)
-		order by e.is_initiator desc, e.begun_at
-		limit 50`, handle)
+	rows, err := tx.Query(ctx, sidesStatement, handle)
 	if err != nil {
 		return nil, fmt.Errorf("read the sides of %s: %w", handle, err)
 	}

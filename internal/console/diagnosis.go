@@ -8,11 +8,19 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-broker/parley/internal/pgdb"
 	"github.com/parley-broker/parley/operate"
 )
 
-// diagnosisAge is for how long the findings of a session serve its overview, which refreshes itself.
-const diagnosisAge = 30 * time.Second
+// diagnosisAge is for how long the findings of a session serve its overview, which refreshes itself, and overviewBudget how long each
+// of their two statements may take there: the rest of the overview is shown without them.
+const (
+	diagnosisAge   = 30 * time.Second
+	overviewBudget = readBudget / 4
+)
+
+// tooLongToFind stands in the place of findings that take too long.
+const tooLongToFind = "It takes too long to find out now; the page of the diagnosis has more time for it."
 
 // findingsPage is the page of what is wrong.
 type findingsPage struct {
@@ -23,7 +31,10 @@ type findingsPage struct {
 func (c *Console) showDiagnosis(w http.ResponseWriter, request *http.Request, s *session) error {
 	var shown findingsPage
 	err := s.read(request.Context(), func(ctx context.Context, tx pgx.Tx) (err error) {
-		shown.Findings, shown.MayNotDiagnose, err = diagnose(ctx, tx)
+		shown.Findings, shown.MayNotDiagnose, err = diagnose(ctx, tx, readBudget/2)
+		if pgdb.SQLState(err) == codeCanceled && ctx.Err() == nil {
+			shown.MayNotDiagnose, err = "It takes too long to find out here. parley diagnose has no such limit.", nil
+		}
 		return err
 	})
 	if err != nil {
@@ -41,7 +52,10 @@ func (s *session) recentFindings(ctx context.Context, tx pgx.Tx) (findings []ope
 	if time.Since(kept.at) < diagnosisAge {
 		return kept.findings, kept.mayNot, nil
 	}
-	kept.findings, kept.mayNot, err = diagnose(ctx, tx)
+	kept.findings, kept.mayNot, err = diagnose(ctx, tx, overviewBudget)
+	if pgdb.SQLState(err) == codeCanceled && ctx.Err() == nil {
+		kept.mayNot, err = tooLongToFind, nil
+	}
 	if err != nil {
 		return nil, "", err
 	}
@@ -59,19 +73,17 @@ type diagnosis struct {
 	mayNot   string
 }
 
-// diagnose gives what is wrong, or why the role may not know: that is no error of a page that shows more.
-func diagnose(ctx context.Context, tx pgx.Tx) (findings []operate.Finding, mayNot string, err error) {
-	err = pgx.BeginFunc(ctx, tx, func(part pgx.Tx) error {
+// diagnose gives what is wrong, or why the role may not know: that is no error of a page that shows more. Each of its two statements ends
+// within the budget.
+func diagnose(ctx context.Context, tx pgx.Tx, budget time.Duration) (findings []operate.Finding, mayNot string, err error) {
+	err = withinBudget(ctx, tx, budget, func(part pgx.Tx) error {
 		configuration, err := operate.DiagnoseConfiguration(ctx, part, "", "", "", operate.DiagnosisFilter{})
 		if err != nil {
 			return err
 		}
 		runtime, err := operate.DiagnoseRuntime(ctx, part, nil, nil, operate.DiagnosisFilter{})
-		if err != nil {
-			return err
-		}
 		findings = slices.Concat(configuration, runtime)
-		return nil
+		return err
 	})
 	if err != nil && ctx.Err() == nil {
 		status, shown := describe(err)

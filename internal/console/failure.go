@@ -34,11 +34,11 @@ func describe(err error) (status int, shown failure) {
 	if server, ok := errors.AsType[*pgconn.PgError](err); ok {
 		shown = failure{Title: "PostgreSQL refuses this", Text: server.Message, Detail: server.Detail, Hint: server.Hint}
 		switch server.Code {
-		case "42501":
+		case "42501", "PF001":
 			return http.StatusForbidden, failure{
 				Title: "Your role may not do this", Text: server.Message, Detail: server.Detail, Hint: server.Hint,
 			}
-		case "57014":
+		case codeCanceled:
 			return http.StatusGatewayTimeout, failure{
 				Title: "This took too long", Text: fmt.Sprintf("The database was asked to stop after %s.", readBudget),
 				Hint: "Narrow the list by its filters.",
@@ -58,13 +58,22 @@ func describe(err error) (status int, shown failure) {
 	case errors.Is(err, context.DeadlineExceeded):
 		return http.StatusGatewayTimeout, failure{Title: "The database does not answer", Text: "Try again in a moment."}
 	case pgdb.SQLState(err) == "":
-		return http.StatusBadGateway, failure{Title: "The database does not answer", Text: err.Error()}
+		// The error names hosts and files of the console's own configuration.
+		return http.StatusBadGateway, failure{
+			Title: "The database does not answer", Text: "There is no connection to it; the log of the console has the reason.",
+		}
 	}
 	return http.StatusInternalServerError, failure{Title: "This page failed", Text: err.Error()}
 }
 
 // showError shows an error in the place of a page. The log gets what is not the user's.
 func (c *Console) showError(w http.ResponseWriter, request *http.Request, s *session, err error) {
+	if errors.Is(err, errLoggedOut) {
+		c.config.Logger.Info("a session ends", "role", s.role, "database", s.target, "error", err)
+		c.sessions.end(s)
+		c.askToLogIn(w, request)
+		return
+	}
 	status, shown := describe(err)
 	if status >= http.StatusInternalServerError && request.Context().Err() == nil {
 		c.config.Logger.Warn("a page has no answer", "path", request.URL.Path, "role", s.role, "error", err)

@@ -95,11 +95,11 @@ func formatMoment(t *time.Time) string {
 // stateClass is the class of a state in the styles: good, bad, waiting, or plain.
 func stateClass(state string) string {
 	switch strings.ToUpper(state) {
-	case "ON", "OK", "STARTED", "ENABLED", "CONVERSING", "CONNECTED", "READY", "ACTIVE", "SERVING", "NORMAL", "YES", "DELIVER":
+	case "ON", "OK", "STARTED", "ENABLED", "CONVERSING", "CONNECTED", "READY", "ACTIVE", "SERVING", "NORMAL", "YES", "DELIVER", "OPEN":
 		return "good"
 	case "POISONED", "ERROR", "FAILED", "FAIL", "DISCONNECTED", "HIGH", "DEAD", "SUSPENDED":
 		return "bad"
-	case "OFF", "WARNING", "RETRY", "PAUSED", "MEDIUM", "DEFERRED", "STOPPED", "DISCONNECTED_INBOUND", "DISCONNECTED_OUTBOUND":
+	case "OFF", "WARNING", "FULL", "RETRY", "PAUSED", "MEDIUM", "DEFERRED", "STOPPED", "DISCONNECTED_INBOUND", "DISCONNECTED_OUTBOUND":
 		return "warning"
 	}
 	return "plain"

@@ -1,7 +1,10 @@
 package console
 
 import (
+	"errors"
 	"fmt"
+	"mime"
+	"net"
 	"net/http"
 	"net/url"
 	"runtime/debug"
@@ -21,12 +24,17 @@ func (c *Console) guard(next http.Handler) http.Handler {
 		header := w.Header()
 		header.Set("Content-Security-Policy", policy)
 		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("X-Frame-Options", "DENY")
 		header.Set("Referrer-Policy", "same-origin")
 		header.Set("Cross-Origin-Opener-Policy", "same-origin")
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
 		header.Set("Cache-Control", "no-store")
 		if c.config.Secure {
 			header.Set("Strict-Transport-Security", "max-age=31536000")
+		}
+		if !c.config.Secure && !isLocalName(request.Host) {
+			http.Error(w, "This console is reached as 127.0.0.1, [::1] or localhost alone.", http.StatusMisdirectedRequest)
+			return
 		}
 		request.Body = http.MaxBytesReader(w, request.Body, formBytesMost)
 		defer func() {
@@ -59,11 +67,10 @@ func (c *Console) page(show handler) http.HandlerFunc {
 // act is page for what changes something: it asks for the token of the session too.
 func (c *Console) act(do handler) http.HandlerFunc {
 	return c.page(func(w http.ResponseWriter, request *http.Request, s *session) error {
-		token := request.Header.Get(tokenHeader)
-		if token == "" {
-			token = request.PostFormValue(tokenField)
+		if err := parseForm(request); err != nil {
+			return err
 		}
-		if !s.fits(token) {
+		if !s.fits(request.PostFormValue(tokenField)) {
 			return refused{http.StatusForbidden, "This form is of a session that has ended. Go back, load the page again and repeat it."}
 		}
 		if s.isReadOnly {
@@ -71,6 +78,32 @@ func (c *Console) act(do handler) http.HandlerFunc {
 		}
 		return do(w, request, s)
 	})
+}
+
+// parseForm reads the form of a request, which is one that a page of the console sends.
+func parseForm(request *http.Request) error {
+	kind, _, _ := mime.ParseMediaType(request.Header.Get("Content-Type"))
+	if kind != "application/x-www-form-urlencoded" {
+		return refused{http.StatusUnsupportedMediaType, "The console takes forms, and nothing else."}
+	}
+	err := request.ParseForm()
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return refused{http.StatusRequestEntityTooLarge, fmt.Sprintf("This form is larger than %s.", formatSize(formBytesMost))}
+	}
+	if err != nil {
+		return refused{http.StatusBadRequest, "This form cannot be read."}
+	}
+	return nil
+}
+
+// isLocalName reports whether the name by which a browser reaches the console is one of this machine. A name of elsewhere that leads here
+// makes its pages of the same origin as ours.
+func isLocalName(host string) bool {
+	name := host
+	if split, _, err := net.SplitHostPort(host); err == nil {
+		name = split
+	}
+	return isLoopback(strings.Trim(name, "[]"))
 }
 
 // askToLogIn sends a browser to the login, and afterwards back to the page that it asked for.

@@ -27,8 +27,12 @@ var conversations = listing{
 			"CONVERSING", "STARTED_OUTBOUND", "STARTED_INBOUND", "DISCONNECTED_OUTBOUND", "DISCONNECTED_INBOUND", "ERROR", "CLOSED",
 		}},
 	},
-	order: "x.state_since desc nulls last",
-	key:   []string{"x.conversation_handle"},
+	order: []sorting{
+		{"coalesce(x.state_since, '-infinity')", "timestamptz", true},
+		{"x.conversation_handle", "uuid", false},
+	},
+	key:      []string{"x.conversation_handle"},
+	identity: "x.conversation_handle",
 	actions: []action{{
 		Name: "end-with-error", Label: "End with an error", IsGrave: true,
 		Sentence: "ends this side; the far side receives an error message with this description",
@@ -48,7 +52,7 @@ var poisoned = listing{
 		{"Service", "x.service_name", text, ""},
 		{"Message type", "x.message_type_name", text, ""},
 		{"Came back", "x.rollbacks", number, ""},
-		{"Waiting", "x.waiting_messages", number, ""},
+		{"Waiting", estimated("x.waiting_messages"), number, ""},
 		{"Since", "x.set_aside_since", moment, ""},
 		{"Error", "concat_ws(': ', x.sqlstate, x.error)", reading, ""},
 	},
@@ -58,8 +62,11 @@ var poisoned = listing{
 		{name: "sqlstate", label: "SQLSTATE", where: "x.sqlstate = ?"},
 		{name: "error", label: "Error contains", where: "strpos(lower(x.error), lower(?)) > 0"},
 	},
-	order: "x.set_aside_since desc nulls last",
-	key:   []string{"x.conversation_handle"},
+	order: []sorting{
+		{"x.set_aside_since", "timestamptz", true},
+		{"x.conversation_handle", "uuid", false},
+	},
+	key: []string{"x.conversation_handle"},
 	actions: []action{
 		{
 			Name: "retry", Label: "Put back", Sentence: "puts its messages back, in their order, and forgets how often they failed",
@@ -86,7 +93,7 @@ var setAsideMessages = listing{
 	from:  "parley.set_aside_messages as x",
 	columns: []column{
 		{"Queue", "x.queue_name", text, "/queues/%s"},
-		{"Message", "x.message_id", code, ""},
+		{"Message", "x.message_id", code, "/failed/messages/" + ofKey},
 		{"Key", "x.key", text, ""},
 		{"Came back", "x.rollbacks", number, ""},
 		{"Put at", "x.enqueued_at", moment, ""},
@@ -99,8 +106,12 @@ var setAsideMessages = listing{
 		{name: "key", label: "Key", where: "x.key = ?"},
 		{name: "error", label: "Error contains", where: "strpos(lower(x.error), lower(?)) > 0"},
 	},
-	order: "x.set_aside_at desc",
-	key:   []string{"x.queue_name", "x.message_id"},
+	order: []sorting{
+		{"x.set_aside_at", "timestamptz", true},
+		{"x.queue_name", "text", false},
+		{"x.message_id", "bigint", false},
+	},
+	key: []string{"x.queue_name", "x.message_id"},
 	actions: []action{
 		{
 			Name: "retry", Label: "Put back", Sentence: "puts it back to where it was, and forgets how often it failed",
@@ -134,7 +145,16 @@ var failing = listing{
 		{name: "service", label: "Service", where: "x.service_name = ?"},
 		{name: "error", label: "Error contains", where: "strpos(lower(x.error), lower(?)) > 0"},
 	},
-	order: "x.error_time desc nulls last",
+	order: []sorting{
+		{"coalesce(x.error_time, '-infinity')", "timestamptz", true},
+		{"x.conversation_handle", "uuid", false},
+	},
+	key:      []string{"x.conversation_handle"},
+	identity: "x.conversation_handle",
+	actions: []action{{
+		Name: "set-aside", Label: "Set aside", Sentence: "is received no more until somebody decides about it",
+		run: onConversation(setConversationAside),
+	}},
 }
 
 var failingMessages = listing{
@@ -155,7 +175,22 @@ var failingMessages = listing{
 		{name: "queue", label: "Queue", where: "x.queue_name = ?"},
 		{name: "error", label: "Error contains", where: "strpos(lower(x.error), lower(?)) > 0"},
 	},
-	order: "x.error_time desc nulls last",
+	order: []sorting{
+		{"coalesce(x.error_time, '-infinity')", "timestamptz", true},
+		{"x.queue_name", "text", false},
+		{"x.message_id", "bigint", false},
+	},
+	key: []string{"x.queue_name", "x.message_id"},
+	actions: []action{
+		{
+			Name: "set-aside", Label: "Set aside", Sentence: "is taken no more until somebody decides about it",
+			run: onMessage(setMessageAside),
+		},
+		{
+			Name: "withdraw", Label: "Withdraw", IsGrave: true, Sentence: "is removed for good",
+			run: onMessage(cancelMessage),
+		},
+	},
 }
 
 var delayedMessages = listing{
@@ -175,8 +210,11 @@ var delayedMessages = listing{
 		{name: "queue", label: "Queue", where: "x.queue_name = ?"},
 		{name: "key", label: "Key", where: "x.key = ?"},
 	},
-	order: "x.due_at",
-	key:   []string{"x.queue_name", "x.delayed_id"},
+	order: []sorting{
+		{"x.due_at", "timestamptz", false},
+		{"x.delayed_id", "bigint", false},
+	},
+	key: []string{"x.queue_name", "x.delayed_id"},
 	actions: []action{
 		{
 			Name: "now", Label: "Make due now", Sentence: "can be taken from now on",
@@ -207,7 +245,7 @@ var delayedSends = listing{
 		{name: "queue", label: "Queue", where: "x.queue_name = ?"},
 		{name: "service", label: "From", where: "x.service_name = ?"},
 	},
-	order: "x.due_at",
+	order: []sorting{{"x.due_at", "timestamptz", false}, {"x.delayed_id", "bigint", false}},
 	key:   []string{"x.conversation_handle", "x.delayed_id"},
 	actions: []action{
 		{
@@ -238,5 +276,5 @@ var operatorActions = listing{
 		{name: "role", label: "Role", where: "x.role_name = ?"},
 		{name: "operation", label: "What contains", where: "strpos(lower(x.operation), lower(?)) > 0"},
 	},
-	order: "x.action_id desc",
+	order: []sorting{{"x.action_id", "bigint", true}},
 }

@@ -16,7 +16,7 @@ var mailDaemons = listing{
 		{"Level", "x.level", state, ""},
 		{"Problems", "x.problems", reading, ""},
 	},
-	order: "x.name",
+	order: []sorting{{"x.name", "text", false}},
 }
 
 var monitors = listing{
@@ -36,7 +36,7 @@ var monitors = listing{
 		{"Daemon", "x.leader", text, ""},
 		{"Last error", "concat_ws(': ', x.last_sqlstate, x.last_error)", reading, ""},
 	},
-	order: "x.failures desc, x.queue_name",
+	order: []sorting{{"x.failures", "bigint", true}, {"x.queue_name", "text", false}},
 }
 
 var readers = listing{
@@ -51,7 +51,7 @@ var readers = listing{
 		{"Session", "x.spid", code, ""},
 		{"Since", "x.started_at", moment, ""},
 	},
-	order: "x.started_at",
+	order: []sorting{{"x.started_at", "timestamptz", false}, {"x.queue_name", "text", false}, {"coalesce(x.spid, 0)", "integer", false}},
 }
 
 var workSessions = listing{
@@ -69,5 +69,8 @@ var workSessions = listing{
 		{"Transaction", "x.transaction_seconds", span, ""},
 		{"Statement", "x.statement", reading, ""},
 	},
-	order: "x.transaction_seconds desc nulls last",
+	order: []sorting{
+		{"coalesce(date_trunc('second', clock_timestamp() - make_interval(secs => x.transaction_seconds)), 'infinity')", "timestamptz", false},
+		{"x.pid", "integer", false},
+	},
 }

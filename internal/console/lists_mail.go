@@ -21,7 +21,7 @@ var mailQueues = listing{
 		{name: "status", label: "Status", where: "x.status = ?", choices: []string{"ACTIVE", "CONNECTING", "READY", "RETRY", "SUSPENDED"}},
 		{name: "name", label: "Name contains", where: "strpos(lower(x.queue), lower(?)) > 0"},
 	},
-	order: "x.messages desc, x.queue",
+	order: []sorting{{"x.messages", "bigint", true}, {"x.queue", "text", false}},
 	key:   []string{"x.queue"},
 	actions: []action{
 		{Name: "retry", Label: "Try now", Sentence: "is tried at once", run: statement("select parley_mail.retry_queue($1::text)::text")},
@@ -56,7 +56,7 @@ var mailMessages = listing{
 		{name: "from", label: "From", where: "x.sender = ?"},
 		{name: "subject", label: "Subject contains", where: "strpos(lower(x.subject), lower(?)) > 0"},
 	},
-	order: "x.message_id",
+	order: []sorting{{"x.message_id", "bigint", false}, {"x.queue", "text", false}},
 	key:   []string{"x.message_id"},
 	actions: []action{
 		mailAction("retry", "Try now", "is tried at once", false,
@@ -97,7 +97,7 @@ var mailTracking = listing{
 		{name: "to", label: "To contains", where: "strpos(lower(array_to_string(x.recipient_address, ',')), lower(?)) > 0"},
 		{name: "event", label: "Event", where: "x.event_id = upper(?)"},
 	},
-	order: "x.date_time desc, x.log_id desc",
+	order: []sorting{{"x.date_time", "timestamptz", true}, {"x.log_id::bigint", "bigint", true}},
 }
 
 var mailPressure = listing{
@@ -114,5 +114,5 @@ var mailPressure = listing{
 		{"Medium at", "x.medium_at", text, ""},
 		{"High at", "x.high_at", text, ""},
 	},
-	order: "x.node, x.resource",
+	order: []sorting{{"x.node", "text", false}, {"x.resource", "text", false}},
 }

@@ -12,12 +12,13 @@ import (
 
 var schedules = listing{
 	path: "/schedules", title: "Schedules",
-	about: "Messages that are put into simple queues again and again.",
+	about: "Messages that are put into simple queues, or begin conversations, again and again.",
 	none:  "There is no schedule that your role may see.",
 	from:  "parley.schedules as x",
 	columns: []column{
 		{"Name", "x.name", text, "/schedules/runs?name=%s"},
 		{"Queue", "x.queue_name", text, "/queues/%s"},
+		{"Conversation", "x.from_service || ' to ' || x.to_service", text, ""},
 		{"When", "coalesce(x.cron, 'every ' || x.every::text)", code, ""},
 		{"Time zone", "x.time_zone", text, ""},
 		{"State", "case when x.is_paused then 'PAUSED' else 'ON' end", state, ""},
@@ -30,7 +31,7 @@ var schedules = listing{
 		{name: "queue", label: "Queue", where: "x.queue_name = ?"},
 		{name: "name", label: "Name contains", where: "strpos(lower(x.name), lower(?)) > 0"},
 	},
-	order: "x.name",
+	order: []sorting{{"x.name", "text", false}},
 	key:   []string{"x.name"},
 	actions: []action{
 		{Name: "run", Label: "Run now", Sentence: "puts its message now, besides its times", run: onSchedule(operate.RunSchedule)},
@@ -50,11 +51,16 @@ var scheduleRuns = listing{
 		{"Due", "x.due_at", moment, ""},
 		{"Put", "x.sent_at", moment, ""},
 		{"Message", "x.message_id", code, ""},
+		{"Conversation", "x.conversation_handle", code, ""},
 		{"Left out before", "x.missed", number, ""},
 		{"Error", "x.error", reading, ""},
 	},
 	filters: []filter{{name: "name", label: "Schedule", where: "x.name = ?"}},
-	order:   "x.sent_at desc nulls last, x.due_at desc",
+	order: []sorting{
+		{"coalesce(x.sent_at, '-infinity')", "timestamptz", true},
+		{"coalesce(x.due_at, '-infinity')", "timestamptz", true},
+		{"x.name", "text", false},
+	},
 }
 
 // onSchedule makes an action of a function on a schedule, whose name is the key.

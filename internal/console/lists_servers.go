@@ -1,61 +1,23 @@
 package console
 
-import (
-	"context"
-	"strconv"
-	"time"
-
-	"github.com/jackc/pgx/v5"
-
-	"github.com/parley-broker/parley/operate"
-)
+import transportstore "github.com/parley-broker/parley/internal/store/transport"
 
 var destinations = listing{
 	path: "/servers", title: "Destinations",
-	about:  "Where messages to other databases go, and what waits for each.",
-	none:   "Nothing waits for another database.",
-	values: readDestinations,
+	about: "Where messages to other databases go, and what waits for each, those with most first.",
+	none:  "Nothing waits for another database.",
+	from:  transportstore.DestinationRows + " as x",
 	columns: []column{
-		{"Address", "", code, ""},
-		{"Waiting", "", number, ""},
-		{"On the way", "", number, ""},
-		{"Oldest", "", moment, ""},
-		{"Attempts", "", number, ""},
-		{"Failing since", "", moment, ""},
-		{"Next attempt", "", moment, ""},
-		{"Status", "", reading, ""},
+		{"Address", "coalesce(x.address, '')", code, "/servers/queue?address=%s"},
+		{"Waiting", estimated("x.waiting_messages"), number, ""},
+		{"On the way", "x.messages_in_transit", number, ""},
+		{"Oldest", "x.oldest_enqueue_time", moment, ""},
+		{"Attempts", "x.attempts", number, ""},
+		{"Failing since", "x.failing_since", moment, ""},
+		{"Next attempt", "x.next_attempt_time", moment, ""},
+		{"Status", "x.transmission_status", reading, ""},
 	},
-}
-
-// readDestinations gives the values of the columns of destinations.
-func readDestinations(ctx context.Context, tx pgx.Tx) ([][]*string, error) {
-	found, err := operate.ReadDestinations(ctx, tx)
-	if err != nil {
-		return nil, err
-	}
-	var rows [][]*string
-	for _, one := range found {
-		waiting, passing := strconv.FormatInt(one.WaitingMessages, 10), strconv.FormatInt(one.MessagesInTransit, 10)
-		var attempts *string
-		if one.Attempts != nil {
-			text := strconv.Itoa(int(*one.Attempts))
-			attempts = &text
-		}
-		rows = append(rows, []*string{
-			&one.Address, &waiting, &passing, inText(one.OldestEnqueueTime), attempts, inText(one.FailingSince), inText(one.NextAttemptTime),
-			one.TransmissionStatus,
-		})
-	}
-	return rows, nil
-}
-
-// inText gives a time as the database writes it.
-func inText(at *time.Time) *string {
-	if at == nil {
-		return nil
-	}
-	text := formatMoment(at)
-	return &text
+	order: []sorting{{"x.waiting_messages", "bigint", true}, {"coalesce(x.address, '')", "text", false}},
 }
 
 var transmissions = listing{
@@ -78,6 +40,12 @@ var transmissions = listing{
 		{name: "from", label: "From", where: "x.from_service_name = ?"},
 		{name: "address", label: "Address", where: "x.address = ?"},
 	},
+	order: []sorting{
+		{"x.enqueue_time", "timestamptz", false},
+		{"x.conversation_handle", "uuid", false},
+		{"x.message_sequence_number", "bigint", false},
+		{"x.message_type_name", "text", false},
+	},
 }
 
 var connections = listing{
@@ -90,13 +58,17 @@ var connections = listing{
 		{"State", "x.state_desc", state, ""},
 		{"Peer", "x.principal_name", text, ""},
 		{"Accepted", "case when x.is_accept then 'yes' else 'no' end", text, ""},
+		{"Not answered out", "x.sends_posted", number, ""},
+		{"Window out", "case when x.is_send_flow_controlled then 'FULL' else 'OPEN' end", state, ""},
+		{"Not answered in", "x.receives_posted", number, ""},
+		{"Window in", "case when x.is_receive_flow_controlled then 'FULL' else 'OPEN' end", state, ""},
 		{"Since", "x.connect_time", moment, ""},
 		{"Last activity", "x.last_activity_time", moment, ""},
 		{"Bytes out", "x.total_bytes_sent", size, ""},
 		{"Bytes in", "x.total_bytes_received", size, ""},
 		{"Software", "x.software", text, ""},
 	},
-	order: "x.connect_time desc",
+	order: []sorting{{"x.connect_time", "timestamptz", true}, {"x.connection_id", "uuid", false}},
 }
 
 var routes = listing{
@@ -114,7 +86,7 @@ var routes = listing{
 		{"Expired", "case when x.is_expired then 'yes' else 'no' end", text, ""},
 	},
 	filters: []filter{{name: "service", label: "Service", where: "x.remote_service_name = ?"}},
-	order:   "x.name",
+	order:   []sorting{{"x.name", "text", false}},
 }
 
 var peers = listing{
@@ -130,5 +102,5 @@ var peers = listing{
 		{"Certificate until", "x.not_after", moment, ""},
 		{"Since", "x.create_date", moment, ""},
 	},
-	order: "x.name",
+	order: []sorting{{"x.name", "text", false}},
 }

@@ -5,11 +5,8 @@ import (
 	"context"
 	"crypto/subtle"
 	"errors"
-	"net"
 	"net/http"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -17,66 +14,8 @@ import (
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
-// How many logins may fail from one address before it has to wait, and how long; logins under way at once.
-const (
-	failuresMost  = 10
-	failurePause  = time.Minute
-	addressesMost = 10_000
-	loginsAtOnce  = 4
-)
-
-// attempts counts logins that failed, by address.
-type attempts struct {
-	mu     sync.Mutex
-	failed map[string]failures
-	places chan struct{}
-	clock  func() time.Time
-}
-
-type failures struct {
-	count int
-	last  time.Time
-}
-
-func newAttempts() *attempts {
-	return &attempts{failed: map[string]failures{}, places: make(chan struct{}, loginsAtOnce), clock: time.Now}
-}
-
-// mayTry reports whether an address may try again.
-func (a *attempts) mayTry(address string) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	f := a.failed[address]
-	return f.count < failuresMost || a.clock().Sub(f.last) > failurePause
-}
-
-// fail counts a failure. When too many addresses fail, those whose pause is over are forgotten, and then all.
-func (a *attempts) fail(address string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	now := a.clock()
-	if len(a.failed) >= addressesMost {
-		for one, f := range a.failed {
-			if now.Sub(f.last) > failurePause {
-				delete(a.failed, one)
-			}
-		}
-		if len(a.failed) >= addressesMost {
-			clear(a.failed)
-		}
-	}
-	f := a.failed[address]
-	if now.Sub(f.last) > failurePause {
-		f.count = 0
-	}
-	a.failed[address] = failures{count: f.count + 1, last: now}
-}
-
-func (a *attempts) succeed(address string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.failed, address)
-}
+// roleBytesMost is how long the name of a role is in PostgreSQL, which would cut a longer one.
+const roleBytesMost = 63
 
 // keyUsed answers an address whose key serves no more.
 const keyUsed = "This address has been used, or is of a console that has ended. Log in as a role."
@@ -106,13 +45,20 @@ func (c *Console) showLogin(w http.ResponseWriter, request *http.Request) {
 // enterByKey lets in who has the address that the console printed when it started, once.
 func (c *Console) enterByKey(w http.ResponseWriter, request *http.Request, key string) {
 	if !c.takeKey(key) {
-		c.attempts.fail(addressOf(request))
 		form := loginForm{Targets: c.config.Targets, Problem: keyUsed}
 		c.pages.render(w, http.StatusForbidden, "login", c.frame(nil, request, "Log in"), form)
 		return
 	}
 	target := c.config.Targets[0]
-	c.enter(w, request, target, loginForm{Targets: c.config.Targets, Role: target.Config.User}, func(*pgx.ConnConfig) {})
+	if !c.enter(w, request, target, loginForm{Targets: c.config.Targets}, func(*pgx.ConnConfig) {}) {
+		c.giveKeyBack(key)
+	}
+}
+
+func (c *Console) giveKeyBack(key string) {
+	c.sessions.mu.Lock()
+	defer c.sessions.mu.Unlock()
+	c.config.Key = key
 }
 
 func (c *Console) takeKey(key string) bool {
@@ -126,6 +72,12 @@ func (c *Console) takeKey(key string) bool {
 }
 
 func (c *Console) login(w http.ResponseWriter, request *http.Request) {
+	if err := parseForm(request); err != nil {
+		status, shown := describe(err)
+		form := loginForm{Targets: c.config.Targets, Problem: shown.Text}
+		c.pages.render(w, status, "login", c.frame(nil, request, "Log in"), form)
+		return
+	}
 	form := loginForm{
 		Targets: c.config.Targets, Role: request.PostFormValue("role"), Target: request.PostFormValue("target"),
 		Next: ownPath(request.PostFormValue("next")),
@@ -137,54 +89,71 @@ func (c *Console) login(w http.ResponseWriter, request *http.Request) {
 		form.Problem = "There is no such database here."
 	case form.Role == "" || password == "":
 		form.Problem = "Name a role and its password."
+	case len(form.Role) > roleBytesMost || strings.Contains(form.Role+password, "\x00"):
+		form.Role, form.Problem = "", "A role has a name of at most 63 bytes, and no zero byte is in it or in a password."
 	}
 	if form.Problem != "" {
 		c.pages.render(w, http.StatusUnprocessableEntity, "login", c.frame(nil, request, "Log in"), form)
 		return
 	}
-	c.enter(w, request, target, form, asRole(form.Role, password))
+	counted := target.Name + "/" + form.Role
+	if !c.mayLogIn(request, counted) {
+		form.Problem = "Too many logins have failed. Try again in a minute."
+		c.pages.render(w, http.StatusTooManyRequests, "login", c.frame(nil, request, "Log in"), form)
+		return
+	}
+	if c.enter(w, request, target, form, asRole(form.Role, password)) {
+		c.attempts.succeed(c.addressOf(request), counted)
+	}
+}
+
+// mayLogIn counts an attempt, or refuses it.
+func (c *Console) mayLogIn(request *http.Request, role string) bool {
+	if c.attempts.begin(c.addressOf(request), role) {
+		return true
+	}
+	c.config.Logger.Warn("a login has to wait", "role", role, "address", c.addressOf(request))
+	return false
 }
 
 // enter connects and begins a session, or shows the login again with the reason.
-func (c *Console) enter(w http.ResponseWriter, request *http.Request, target Target, form loginForm, prepare func(*pgx.ConnConfig)) {
-	address := addressOf(request)
-	refuse := func(status int, problem string, err error) {
+func (c *Console) enter(
+	w http.ResponseWriter, request *http.Request, target Target, form loginForm, prepare func(*pgx.ConnConfig),
+) (entered bool) {
+	address := c.addressOf(request)
+	refuse := func(status int, problem string, err error) bool {
 		c.config.Logger.Warn("a login was refused", "role", form.Role, "database", target.Name, "address", address, "error", err)
 		form.Problem = problem
 		c.pages.render(w, status, "login", c.frame(nil, request, "Log in"), form)
-	}
-	if !c.attempts.mayTry(address) {
-		refuse(http.StatusTooManyRequests, "Too many logins have failed from this address. Try again in a minute.", nil)
-		return
+		return false
 	}
 	select {
 	case c.attempts.places <- struct{}{}:
 		defer func() { <-c.attempts.places }()
 	case <-request.Context().Done():
-		return
+		return false
 	}
-	pool, err := connect(request.Context(), target, prepare)
+	pool, err := connect(request.Context(), target, c.config.recheckInterval, prepare)
 	if err != nil {
-		c.attempts.fail(address)
 		status, problem := refusal(err)
-		refuse(status, problem, err)
-		return
+		return refuse(status, problem, err)
 	}
-	c.attempts.succeed(address)
 	var role string
 	if err := pool.QueryRow(request.Context(), "select session_user::text").Scan(&role); err != nil {
 		pool.Close()
-		refuse(http.StatusBadGateway, "The database does not answer.", err)
-		return
+		return refuse(http.StatusBadGateway, "The database does not answer.", err)
+	}
+	if earlier := c.sessions.find(request); earlier != nil {
+		c.sessions.end(earlier)
 	}
 	began, err := c.sessions.begin(role, target.Name, c.config.ReadOnly, pool)
 	if err != nil {
-		refuse(http.StatusServiceUnavailable, err.Error(), err)
-		return
+		return refuse(http.StatusServiceUnavailable, err.Error(), err)
 	}
 	c.config.Logger.Info("a user logged in", "role", role, "database", target.Name, "address", address)
-	http.SetCookie(w, c.cookie(began.secret, 0))
+	http.SetCookie(w, c.cookie(request, began.secret, 0))
 	http.Redirect(w, request, cmp.Or(form.Next, "/"), http.StatusSeeOther)
+	return true
 }
 
 // refusal says why a login failed, and no more than its user may know.
@@ -210,17 +179,25 @@ func refusal(err error) (status int, problem string) {
 }
 
 func (c *Console) logout(w http.ResponseWriter, request *http.Request) {
-	if found := c.sessions.find(request); found != nil && found.fits(request.PostFormValue(tokenField)) {
+	_ = parseForm(request) // without a form there is no token, and nobody is logged out
+	if found := c.sessions.find(request); found != nil {
+		if !found.fits(request.PostFormValue(tokenField)) {
+			// Without its cookie the session would live on, and nobody could end it.
+			http.Redirect(w, request, "/", http.StatusSeeOther)
+			return
+		}
 		c.sessions.end(found)
 		c.config.Logger.Info("a user logged out", "role", found.role, "database", found.target)
 	}
-	http.SetCookie(w, c.cookie("", -1))
+	http.SetCookie(w, c.cookie(request, "", -1))
 	http.Redirect(w, request, "/login", http.StatusSeeOther)
 }
 
-func (c *Console) cookie(secret string, maxAge int) *http.Cookie {
+// cookie is named for the port of the console, so that two consoles of one host do not end each other's sessions: browsers keep cookies
+// by host alone. By TLS its prefix has the browser refuse one that another name of the domain sets.
+func (c *Console) cookie(request *http.Request, secret string, maxAge int) *http.Cookie {
 	return &http.Cookie{ //nolint:gosec // Secure is off where the console is reached without TLS, which is from this machine alone
-		Name: cookieName, Value: secret, Path: "/", MaxAge: maxAge, HttpOnly: true, Secure: c.config.Secure,
+		Name: cookieName(request, c.config.Secure), Value: secret, Path: "/", MaxAge: maxAge, HttpOnly: true, Secure: c.config.Secure,
 		SameSite: http.SameSiteStrictMode,
 	}
 }
@@ -232,15 +209,6 @@ func (c *Console) target(name string) (Target, bool) {
 		}
 	}
 	return Target{}, false
-}
-
-// addressOf is the address that a request comes from, without its port. A header that names another is not believed.
-func addressOf(request *http.Request) string {
-	host, _, err := net.SplitHostPort(request.RemoteAddr)
-	if err != nil {
-		return request.RemoteAddr
-	}
-	return host
 }
 
 // trustsEverybody reports whether a server let somebody in without asking for a password, which the driver refuses to go on with.

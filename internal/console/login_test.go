@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -40,7 +41,7 @@ func TestServerChecksThePasswordOfALogin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	base := serve(t, console.Config{Targets: []console.Target{{Name: "shop", Config: config}}})
+	base := serve(t, console.CheckedAgain(console.Config{Targets: []console.Target{{Name: "shop", Config: config}}}, time.Millisecond))
 	v := newVisitor(t, base)
 	enterAs := func(role, password string) int {
 		status, _ := v.post("/login", url.Values{"role": {role}, "password": {password}, "next": {"/queues"}})
@@ -62,6 +63,17 @@ func TestServerChecksThePasswordOfALogin(t *testing.T) {
 	}
 	if status, body := v.get("/queues"); status != http.StatusOK || !strings.Contains(body, "as clerk") {
 		t.Errorf("after the login a page was answered with %d: %s", status, body)
+	}
+	// A session ends with the password that began it.
+	if _, err := owner.Exec(t.Context(), "alter role clerk password 'another word'"); err != nil {
+		t.Fatal(err)
+	}
+	parleytest.Until(t, "the session ends", func() bool {
+		status, _ := v.get("/queues")
+		return status == http.StatusSeeOther
+	})
+	if status := enterAs("clerk", "secret word"); status != http.StatusForbidden {
+		t.Errorf("the old password was answered with %d", status)
 	}
 	other := newVisitor(t, base)
 	for range 12 {
@@ -126,5 +138,19 @@ func TestConsoleWorksBehindAPoolerAndWhateverARoleHasAsItsDefaults(t *testing.T)
 	}
 	if _, body := v.get("/delayed"); !strings.Contains(body, "202") || strings.Contains(body, ".202") {
 		t.Errorf("times are not written as everywhere: %s", body)
+	}
+}
+
+// A form of an earlier session ends no session, and does not hide this one from its user either.
+func TestLogoutWithATokenThatDoesNotFitLeavesTheSession(t *testing.T) {
+	t.Parallel()
+	v := enter(t, parleytest.Database(t), "", false)
+	for _, kind := range []string{"application/x-www-form-urlencoded", "text/plain"} {
+		if status, _ := v.post("/logout", url.Values{"csrf_token": {"stale"}}, "Content-Type", kind); status != http.StatusSeeOther {
+			t.Errorf("it was answered with %d", status)
+		}
+		if status, _ := v.get("/actions"); status != http.StatusOK {
+			t.Errorf("a page was answered with %d", status)
+		}
 	}
 }

@@ -24,10 +24,12 @@ type pages struct {
 
 // frame stands around every page.
 type frame struct {
-	Title, Path, Query   string
+	Title                string
 	Role, Target, Token  string
 	IsReadOnly, IsWithin bool
 	Sections             []section
+	// Refresh is where the content of the page comes from again; empty for the answer to a form, which comes once.
+	Refresh string
 	// Content is of the page itself.
 	Content any
 }
@@ -47,6 +49,7 @@ var sections = []section{
 	{Label: "Delayed", Path: "/delayed"},
 	{Label: "Between servers", Path: "/servers"},
 	{Label: "Mail", Path: "/mail"},
+	{Label: "Integration", Path: "/flow"},
 	{Label: "Daemon", Path: "/daemon"},
 	{Label: "Diagnosis", Path: "/diagnosis"},
 	{Label: "Actions", Path: "/actions"},
@@ -75,9 +78,12 @@ func parsePages() (*pages, error) {
 
 // frame is the frame of a page of a session, which is nil before the login.
 func (c *Console) frame(s *session, request *http.Request, title string) frame {
-	f := frame{Title: title, Path: request.URL.Path, Query: request.URL.RawQuery}
+	f := frame{Title: title}
 	if s == nil {
 		return f
+	}
+	if request.Method == http.MethodGet {
+		f.Refresh = request.URL.RequestURI()
 	}
 	f.Role, f.Target, f.Token, f.IsReadOnly, f.IsWithin = s.role, s.target, s.token, s.isReadOnly, true
 	for _, one := range sections {

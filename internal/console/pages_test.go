@@ -13,7 +13,8 @@ var everyPage = []string{
 	"/", "/queues", "/queues/orders", "/queues/jobs", "/queues/orders/figures", "/conversations", "/conversations?state=CONVERSING",
 	"/failed", "/failed/messages", "/failed/failing", "/failed/failing-messages", "/delayed", "/delayed/sends", "/schedules", "/schedules/runs", "/servers",
 	"/servers/queue", "/servers/connections", "/servers/routes", "/servers/peers", "/mail", "/mail/messages", "/mail/tracking?to=a",
-	"/mail/pressure", "/daemon", "/daemon/readers", "/daemon/sessions", "/daemon/mail", "/diagnosis", "/actions",
+	"/mail/pressure", "/flow", "/flow?application=Orders", "/flow/locations", "/flow/orchestrations", "/flow/instances?status=NEW", "/flow/suspended",
+	"/flow/failures", "/flow/messages?message=1", "/flow/tracking", "/flow/applications", "/flow/subscriptions", "/flow/hosts", "/daemon", "/daemon/readers", "/daemon/sessions", "/daemon/mail", "/diagnosis", "/actions", "/actions/integration",
 }
 
 func TestEachPageIsAnsweredToOneWhoIsLoggedInAndToNobodyElse(t *testing.T) {
@@ -75,7 +76,7 @@ func TestPageShowsARoleItsOwnRightsAlone(t *testing.T) {
 		t.Errorf("the conversation of others was answered with %d: %s", status, body)
 	}
 	v.get("/queues/orders")
-	status, body := v.post("/queues/orders", url.Values{"action": {"off"}, "confirmed": {"1"}})
+	status, body := v.act("/queues/orders", url.Values{"action": {"off"}})
 	if status != http.StatusOK || !strings.Contains(body, "refused for 1") {
 		t.Errorf("switching a queue of others off was answered with %d: %s", status, body)
 	}
@@ -106,12 +107,16 @@ func TestActionAsksFirstThenDoesAllAndIsRecorded(t *testing.T) {
 	if waiting() != 2 {
 		t.Fatal("the question has changed something")
 	}
-	form := url.Values{"action": {"withdraw"}, "confirmed": {"1"}, "key": keysIn(body)}
+	form := url.Values{"action": {"withdraw"}, "once": {onceInput.FindStringSubmatch(body)[1]}, "key": keysIn(body)}
 	// The second key is gone before: the first is done all the same.
 	exec(t, pool, "select parley.withdraw_message('jobs', (select max(d.delayed_id) from parley.delayed_messages as d))")
 	status, body = v.post("/delayed?queue=jobs", form)
 	if status != http.StatusOK || !strings.Contains(body, "Done for 1, refused for 1") || waiting() != 0 {
 		t.Errorf("the action was answered with %d: %s", status, body)
+	}
+	// The same form does nothing a second time.
+	if status, _ := v.post("/delayed?queue=jobs", form); status != http.StatusConflict {
+		t.Errorf("the form that came again was answered with %d", status)
 	}
 	var role, operation string
 	var objects int
@@ -135,10 +140,10 @@ func TestChangeIsRefusedWithoutTheTokenFromAnotherSiteAndReadOnly(t *testing.T) 
 	t.Parallel()
 	pool := parleytest.Database(t)
 	shop(t, pool)
-	off := url.Values{"action": {"off"}, "confirmed": {"1"}}
+	off := url.Values{"action": {"off"}}
 	v := enter(t, pool, "", false)
 	v.get("/queues/orders")
-	without := url.Values{"action": {"off"}, "confirmed": {"1"}, "csrf_token": {"x"}}
+	without := url.Values{"action": {"off"}, "csrf_token": {"x"}}
 	if status, _ := v.post("/queues/orders", without); status != http.StatusForbidden {
 		t.Errorf("without the token it was answered with %d", status)
 	}
@@ -184,5 +189,102 @@ func TestAnswerForbidsScriptsOfOthersFramesAndCaches(t *testing.T) {
 	}
 	if strings.Contains(policy, "unsafe") || answer.Header.Get("Cache-Control") != "no-store" {
 		t.Errorf("headers: %v", answer.Header)
+	}
+}
+
+func TestWorkThatFailsIsSetAsideWithItsErrorAndWithdrawn(t *testing.T) {
+	t.Parallel()
+	pool := parleytest.Database(t)
+	shop(t, pool)
+	exec(t, pool, "select parley.put('jobs', 'another'::text)")
+	var first, second, handle string
+	err := pool.QueryRow(t.Context(), `
+		select (array_agg(p.message_id::text order by p.message_id))[1], (array_agg(p.message_id::text order by p.message_id))[2],
+			(select e.conversation_handle::text from parley.conversation_endpoints as e where e.is_initiator = 0)
+		from parley.peek_messages('jobs') as p`).Scan(&first, &second, &handle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, number := range []string{first, second} {
+		exec(t, pool, "select parley.retry('jobs', $1::text::bigint, 'it failed', delay => '1 hour')", number)
+	}
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "select from parley.receive('orders')"); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, pool, "select parley.record_failure($1::text::uuid, '22000', 'it failed too')", handle)
+	v := enter(t, pool, "", false)
+	v.get("/failed/failing-messages")
+	for path, form := range map[string]url.Values{
+		"/failed/failing-messages?queue=jobs":   {"action": {"set-aside"}, "key": {`["jobs","` + first + `"]`}},
+		"/failed/failing-messages?error=failed": {"action": {"withdraw"}, "key": {`["jobs","` + second + `"]`}},
+		"/failed/failing":                       {"action": {"set-aside"}, "key": {`["` + handle + `"]`}},
+	} {
+		if _, body := v.act(path, form); !strings.Contains(body, "Done for 1") {
+			t.Errorf("%s: %s", path, body)
+		}
+	}
+	for path, wanted := range map[string]string{"/failed/messages": "it failed", "/failed": "it failed too", "/conversations/" + handle: "it failed too"} {
+		if _, body := v.get(path); !strings.Contains(body, wanted) {
+			t.Errorf("%s lacks the error: %s", path, body)
+		}
+	}
+	if _, body := v.get("/failed/failing-messages"); !strings.Contains(body, "fails now") {
+		t.Errorf("a message still fails: %s", body)
+	}
+}
+
+func TestMessageOfASimpleQueueIsEditedOnItsPage(t *testing.T) {
+	t.Parallel()
+	pool := parleytest.Database(t)
+	shop(t, pool)
+	number := setAside(t, pool)
+	v := enter(t, pool, "", false)
+	path := "/failed/messages/jobs/" + number
+	if _, list := v.get("/failed/messages"); !strings.Contains(list, `href="`+path+`"`) {
+		t.Errorf("the list has no link to the message: %s", list)
+	}
+	_, form := v.get(path + "/edit")
+	status, body := v.post(path+"/edit", url.Values{
+		"once": {onceInput.FindStringSubmatch(form)[1]}, "body": {"</textarea><script>alert(2)</script>"}, "reason": {"a try"},
+	})
+	if status != http.StatusSeeOther {
+		t.Fatalf("the edit was answered with %d: %s", status, body)
+	}
+	for _, page := range []string{path, path + "/edit"} {
+		_, body = v.get(page)
+		if strings.Contains(body, "<script>alert(2)") || !strings.Contains(body, "a try") || !strings.Contains(body, "do it") {
+			t.Errorf("%s: %s", page, body)
+		}
+	}
+	var reason string
+	err := pool.QueryRow(t.Context(), "select a.detail ->> 'reason' from parley.operator_actions as a").Scan(&reason)
+	if err != nil || reason != "a try" {
+		t.Errorf("recorded is %q: %v", reason, err)
+	}
+}
+
+// The findings take the longest when most is wrong: the rest of the overview is needed then.
+func TestOverviewIsShownWithoutFindingsThatTakeTooLong(t *testing.T) {
+	t.Parallel()
+	pool := parleytest.Database(t)
+	shop(t, pool)
+	v := enter(t, pool, "", false)
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	if _, err := tx.Exec(t.Context(), "lock table parley._p_route"); err != nil {
+		t.Fatal(err)
+	}
+	if status, body := v.get("/"); status != http.StatusOK || !strings.Contains(body, `href="/queues/orders"`) || !strings.Contains(body, "takes too long") {
+		t.Errorf("the overview was answered with %d: %s", status, body)
 	}
 }

@@ -3,8 +3,10 @@ package console
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,24 +15,33 @@ import (
 	"github.com/parley-broker/parley/operate"
 )
 
-// messagesMost is how many messages of a queue its page shows.
-const messagesMost = 50
+// messagesMost is how many messages of a queue its page shows; placeFormat is how an address names the one behind which a page begins, by
+// its priority and its number.
+const (
+	messagesMost = 50
+	placeFormat  = "%d:%d"
+)
 
 // queuesPage is the list of all queues.
 type queuesPage struct {
 	Queues []queueRow
+	Pages  paged
 }
 
 // queueRow is a queue with its rates, which a role that may not receive from it does not see.
 type queueRow struct {
 	operate.QueueStatus
 	InPerSecond, OutPerSecond *float64
+	RunningReaders            int32
+	// SetAside is how many conversations, or messages of a simple queue, are set aside.
+	SetAside setAsideCount
 }
 
 func (c *Console) showQueues(w http.ResponseWriter, request *http.Request, s *session) error {
 	var shown queuesPage
-	err := s.read(request.Context(), func(ctx context.Context, tx pgx.Tx) (err error) {
-		shown.Queues, err = s.queues(ctx, tx)
+	err := s.read(request.Context(), func(ctx context.Context, tx pgx.Tx) error {
+		all, err := s.queues(ctx, tx)
+		shown.Queues, shown.Pages = pageOfQueues(all, request.URL.Query().Get(afterField))
 		return err
 	})
 	if err != nil {
@@ -40,9 +51,24 @@ func (c *Console) showQueues(w http.ResponseWriter, request *http.Request, s *se
 	return nil
 }
 
-// queues gives all queues with their rates.
+// pageOfQueues gives the queues behind the one of a name; all from the beginning when no queue has this name any more.
+func pageOfQueues(all []queueRow, after string) (page []queueRow, pages paged) {
+	const path = "/queues"
+	begin := 1 + slices.IndexFunc(all, func(one queueRow) bool { return one.Queue == after })
+	if begin > 0 {
+		pages.First = path
+	}
+	end := min(len(all), begin+rowsMost)
+	if end < len(all) {
+		pages.Next = path + "?" + url.Values{afterField: {all[end-1].Queue}}.Encode()
+	}
+	return all[begin:end], pages
+}
+
+// queues gives all queues with their rates. How much waits comes from the reading that the rates come from, which is the most costly part
+// of these pages.
 func (s *session) queues(ctx context.Context, tx pgx.Tx) ([]queueRow, error) {
-	_, active, err := s.activity(ctx, tx, 1)
+	_, active, err := s.activity(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
@@ -50,14 +76,31 @@ func (s *session) queues(ctx context.Context, tx pgx.Tx) ([]queueRow, error) {
 	for _, one := range active {
 		rates[one.QueueID] = one
 	}
-	all, err := operate.ReadQueues(ctx, tx)
+	all, err := operate.ReadQueueSettings(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	messages, err := s.setAsideMessages(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
 	rows := make([]queueRow, 0, len(all))
 	for _, one := range all {
-		rate := rates[one.QueueID]
-		rows = append(rows, queueRow{QueueStatus: one, InPerSecond: rate.InPerSecond, OutPerSecond: rate.OutPerSecond})
+		rate, isSeen := rates[one.QueueID]
+		if isSeen {
+			one.Backlog = &operate.QueueBacklog{
+				WaitingMessages: rate.WaitingMessages, HeldMessages: rate.HeldMessages, DelayedMessages: rate.DelayedMessages,
+				IsEstimated: rate.IsEstimated, OldestSeconds: rate.OldestSeconds,
+			}
+		}
+		aside := countOfConversations(one.SetAsideConversations)
+		if len(one.Services) == 0 {
+			aside = messages.of(one.Queue)
+		}
+		rows = append(rows, queueRow{
+			QueueStatus: one, InPerSecond: rate.InPerSecond, OutPerSecond: rate.OutPerSecond, RunningReaders: rate.RunningReaders,
+			SetAside: aside,
+		})
 	}
 	return rows, nil
 }
@@ -68,7 +111,7 @@ type queuePage struct {
 	Messages []queuedMessage
 	// MayNotRead is why the messages are not shown; empty when they are.
 	MayNotRead string
-	IsMore     bool
+	Pages      paged
 	Actions    []action
 	Token      string
 }
@@ -100,7 +143,7 @@ func (c *Console) showQueue(w http.ResponseWriter, request *http.Request, s *ses
 			return err
 		}
 		err = pgx.BeginFunc(ctx, tx, func(part pgx.Tx) (err error) {
-			shown.Messages, err = readMessages(ctx, part, shown.Queue)
+			shown.Messages, shown.Pages, err = readMessages(ctx, part, shown.Queue, request.URL.Query().Get(afterField))
 			return err
 		})
 		if err == nil {
@@ -116,24 +159,35 @@ func (c *Console) showQueue(w http.ResponseWriter, request *http.Request, s *ses
 	if err != nil {
 		return err
 	}
-	if len(shown.Messages) > messagesMost {
-		shown.Messages, shown.IsMore = shown.Messages[:messagesMost], true
-	}
 	c.pages.render(w, http.StatusOK, "queue", c.frame(s, request, shown.Queue), shown)
 	return nil
 }
 
-// readMessages gives the first messages of a queue; of each body the beginning.
-func readMessages(ctx context.Context, tx pgx.Tx, queue string) ([]queuedMessage, error) {
-	found, err := operate.ReadQueuedMessages(ctx, tx, queue, messagesMost+1, bodyMost)
-	if err != nil {
-		return nil, err
+// readMessages gives the first messages of a queue, or those behind the place in an address, and the pages beside it; of each body the
+// beginning.
+func readMessages(ctx context.Context, tx pgx.Tx, queue, place string) (messages []queuedMessage, pages paged, err error) {
+	path := "/queues/" + url.PathEscape(queue)
+	var after *operate.QueuedMessage
+	if place != "" {
+		pages.First, after = path, &operate.QueuedMessage{}
+		if _, err := fmt.Sscanf(place, placeFormat, &after.Priority, &after.Order); err != nil {
+			return nil, paged{}, refused{http.StatusBadRequest, "This address names no place of the queue."}
+		}
 	}
-	messages := make([]queuedMessage, 0, len(found))
+	found, err := operate.ReadQueuedMessages(ctx, tx, queue, messagesMost+1, bodyMost, after)
+	if err != nil {
+		return nil, paged{}, err
+	}
+	if len(found) > messagesMost {
+		found = found[:messagesMost]
+		last := found[messagesMost-1]
+		pages.Next = path + "?" + url.Values{afterField: {fmt.Sprintf(placeFormat, last.Priority, last.Order)}}.Encode()
+	}
+	messages = make([]queuedMessage, 0, len(found))
 	for _, one := range found {
 		messages = append(messages, queuedMessage{QueuedMessage: one, Content: showBody(one.Body, one.BodyBytes)})
 	}
-	return messages, nil
+	return messages, pages, nil
 }
 
 // figures is one point of the chart of a queue.
@@ -147,7 +201,7 @@ type figures struct {
 func (c *Console) sendFigures(w http.ResponseWriter, request *http.Request, s *session) error {
 	var found figures
 	err := s.read(request.Context(), func(ctx context.Context, tx pgx.Tx) error {
-		now, queues, err := s.activity(ctx, tx, 1)
+		now, queues, err := s.activity(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -165,6 +219,9 @@ func (c *Console) sendFigures(w http.ResponseWriter, request *http.Request, s *s
 	w.Header().Set("Content-Type", "application/json")
 	return json.NewEncoder(w).Encode(found)
 }
+
+// oneQueue has the buttons of a queue's page, which are those of a list with one row.
+var oneQueue = listing{path: "/queues", title: "the queue", key: []string{"queue"}, actions: queueActions}
 
 var queueActions = []action{
 	{
@@ -214,14 +271,4 @@ func setQuota(ctx context.Context, tx pgx.Tx, key []string, form url.Values) err
 		*limit = &n
 	}
 	return operate.SetQueueQuota(ctx, tx, key[0], quota)
-}
-
-// changeQueue answers the buttons of a queue's page, which are those of a list with one row.
-func (c *Console) changeQueue(w http.ResponseWriter, request *http.Request, s *session) error {
-	name := request.PathValue("queue")
-	path := "/queues/" + url.PathEscape(name)
-	one := listing{path: path, title: name, key: []string{"queue"}, actions: queueActions}
-	request.PostForm.Set("key", encodeKey([]string{name}))
-	request.PostForm.Del("all")
-	return c.actOn(one)(w, request, s)
 }

@@ -14,9 +14,13 @@ var listings = [][]listing{
 	{schedules, scheduleRuns},
 	{delayedMessages, delayedSends},
 	{destinations, transmissions, connections, routes, peers},
+	{
+		sendPorts, receiveLocations, orchestrations, instances, suspendedMessages, routingFailures, flowMessages, trackedMessages,
+		applications, subscriptions, flowHosts,
+	},
 	{mailQueues, mailMessages, mailTracking, mailPressure},
 	{monitors, readers, workSessions, mailDaemons},
-	{operatorActions},
+	{operatorActions, flowAudit},
 }
 
 func (c *Console) routes() http.Handler {
@@ -29,8 +33,20 @@ func (c *Console) routes() http.Handler {
 	mux.HandleFunc("GET /queues", c.page(c.showQueues))
 	mux.HandleFunc("GET /queues/{queue}", c.page(c.showQueue))
 	mux.HandleFunc("GET /queues/{queue}/figures", c.page(c.sendFigures))
-	mux.HandleFunc("POST /queues/{queue}", c.act(c.changeQueue))
+	mux.HandleFunc("POST /queues/{queue}", c.act(c.actOnOne(oneQueue, "queue")))
 	mux.HandleFunc("GET /conversations/{handle}", c.page(c.showConversation))
+	mux.HandleFunc("GET /failed/messages/{queue}/{message}", c.page(c.showSimpleMessage))
+	mux.HandleFunc("POST /failed/messages/{queue}/{message}", c.act(c.actOnOne(setAsideMessages, "queue", "message")))
+	mux.HandleFunc("GET /failed/messages/{queue}/{message}/edit", c.page(c.editSimpleMessage))
+	mux.HandleFunc("POST /failed/messages/{queue}/{message}/edit", c.act(c.saveSimpleMessage))
+	mux.HandleFunc("GET /flow/instances/{instance}", c.page(c.showInstance))
+	mux.HandleFunc("POST /flow/instances/{instance}", c.act(c.actOnOne(instances, "instance")))
+	mux.HandleFunc("GET /flow/messages/{message}", c.page(c.showFlowMessage))
+	mux.HandleFunc("POST /flow/messages/{message}", c.act(c.showFlowContent))
+	mux.HandleFunc("GET /flow/suspended/{suspension}", c.page(c.showSuspension))
+	mux.HandleFunc("POST /flow/suspended/{suspension}", c.act(c.actOnOne(suspendedMessages, "suspension")))
+	mux.HandleFunc("POST /flow/suspended/{suspension}/edit", c.act(c.editSuspension))
+	mux.HandleFunc("POST /flow/suspended/{suspension}/resubmit", c.act(c.resubmitSuspension))
 	mux.HandleFunc("GET /diagnosis", c.page(c.showDiagnosis))
 	for _, group := range listings {
 		for _, one := range group {

@@ -5,7 +5,10 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"errors"
+	"net"
 	"net/http"
+	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -19,16 +22,16 @@ const (
 	idleMost           = 30 * time.Minute
 	ageMost            = 8 * time.Hour
 	sessionsMost       = 100
+	sessionsOfRoleMost = 10
 	connectionsMost    = 2
 	sweepInterval      = time.Minute
 	idleConnectionMost = time.Minute
 )
 
-// The names of the cookie, and of the token in forms and headers.
+// The names of the cookie, to which the port is added, and of the token in forms.
 const (
-	cookieName  = "parley_console"
-	tokenHeader = "X-CSRF-Token" //nolint:gosec // the name of a header
-	tokenField  = "csrf_token"
+	cookiePrefix = "parley_console"
+	tokenField   = "csrf_token"
 )
 
 // errTooManySessions refuses a login when the console is full.
@@ -43,10 +46,13 @@ type session struct {
 	pool          *pgxpool.Pool
 
 	mu          sync.Mutex
+	questions   openQuestions
 	began, used time.Time
 	earlier     operate.Activity // the reading that rates are derived from
 	latest      operate.Activity
+	readAt      time.Time // the latest, by the clock of the console
 	diagnosed   diagnosis
+	setAside    setAsideCounts
 }
 
 // fits compares the token of a request in constant time.
@@ -57,17 +63,26 @@ func (s *session) fits(token string) bool {
 // sessions are those who are logged in, by the content of their cookie. Nothing of them is on disk: a console that starts again
 // asks everybody again.
 type sessions struct {
-	mu    sync.Mutex
-	all   map[string]*session
-	clock func() time.Time
+	isSecure bool
+	mu       sync.Mutex
+	all      map[string]*session
+	clock    func() time.Time
 }
 
-func newSessions() *sessions { return &sessions{all: map[string]*session{}, clock: time.Now} }
+func newSessions(isSecure bool) *sessions {
+	return &sessions{isSecure: isSecure, all: map[string]*session{}, clock: time.Now}
+}
 
-// begin makes a session of a role with its connections. It closes the pool when it cannot.
+// begin makes a session of a role with its connections. It closes the pool when it cannot. A role that has too many loses the one that
+// it has not used for longest, so that nobody keeps the others out with one password.
 func (s *sessions) begin(role, target string, readOnly bool, pool *pgxpool.Pool) (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if own := s.of(role, target); len(own) >= sessionsOfRoleMost {
+		oldest := slices.MinFunc(own, func(a, b *session) int { return a.lastUsed().Compare(b.lastUsed()) })
+		delete(s.all, oldest.secret)
+		go oldest.pool.Close()
+	}
 	if len(s.all) >= sessionsMost {
 		pool.Close()
 		return nil, errTooManySessions
@@ -81,9 +96,33 @@ func (s *sessions) begin(role, target string, readOnly bool, pool *pgxpool.Pool)
 	return made, nil
 }
 
+// of gives the sessions of a role in a database; the lock is held.
+func (s *sessions) of(role, target string) (own []*session) {
+	for _, one := range s.all {
+		if one.role == role && one.target == target {
+			own = append(own, one)
+		}
+	}
+	return own
+}
+
+// cookieName gives the name of the cookie of the console that a browser has asked.
+func cookieName(request *http.Request, isSecure bool) string {
+	name := cookiePrefix
+	if _, port, err := net.SplitHostPort(request.Host); err == nil {
+		if _, err := strconv.ParseUint(port, 10, 16); err == nil {
+			name += "_" + port
+		}
+	}
+	if isSecure {
+		return "__Host-" + name
+	}
+	return name
+}
+
 // find gives the session of a request, nil when it has none that still lives.
 func (s *sessions) find(request *http.Request) *session {
-	cookie, err := request.Cookie(cookieName)
+	cookie, err := request.Cookie(cookieName(request, s.isSecure))
 	if err != nil {
 		return nil
 	}
@@ -98,6 +137,12 @@ func (s *sessions) find(request *http.Request) *session {
 		return nil
 	}
 	return found
+}
+
+func (s *session) lastUsed() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.used
 }
 
 // use reports whether the session still lives. A page that refreshes itself keeps no session alive: its user may have left.

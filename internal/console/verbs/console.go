@@ -69,7 +69,7 @@ func serve(ctx context.Context, a *verb.App, listening *console.Listening, withK
 	verb.CloseConnection(ctx, conn)
 	settings := console.Config{
 		Targets:  []console.Target{{Name: config.Database, Config: config}},
-		ReadOnly: listening.ReadOnly, Secure: listening.IsSecure(),
+		ReadOnly: listening.ReadOnly, Secure: listening.IsSecure(), IsBehindProxy: listening.IsBehindProxy,
 		Logger: slog.New(slog.NewTextHandler(a.Stderr, nil)),
 	}
 	if withKey {
