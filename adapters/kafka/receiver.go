@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -53,6 +55,9 @@ func (r *receiver) Run(ctx context.Context, in adapter.Intake) error {
 		return fmt.Errorf("make a client of Kafka: %w", err)
 	}
 	defer client.CloseAllowingRebalance()
+	if err := r.reach(ctx, client); err != nil {
+		return endpoint.Ended(ctx, err)
+	}
 	for {
 		if err := in.Await(ctx); err != nil {
 			return endpoint.Ended(ctx, err)
@@ -65,15 +70,36 @@ func (r *receiver) Run(ctx context.Context, in adapter.Intake) error {
 	}
 }
 
+// idle is how long nothing comes before the brokers are asked whether they are there.
+const idle = 10 * time.Second
+
+// reach requires that a broker can be reached and takes the login. The client itself tries for ever, and reports nothing.
+func (r *receiver) reach(ctx context.Context, client *kgo.Client) error {
+	ctx, stop := context.WithTimeout(ctx, time.Duration(r.settings.Timeout))
+	defer stop()
+	if err := client.Ping(ctx); err != nil {
+		return fmt.Errorf("reach Kafka at %s: %w", strings.Join(r.address.brokers, ", "), err)
+	}
+	return nil
+}
+
 // turn takes in what was fetched.
 func (r *receiver) turn(ctx context.Context, in adapter.Intake, client *kgo.Client) error {
-	fetched := client.PollRecords(ctx, r.settings.BatchCount)
+	polling, stop := context.WithTimeout(ctx, idle)
+	fetched := client.PollRecords(polling, r.settings.BatchCount)
+	stop()
 	var errs []error
 	fetched.EachError(func(topic string, partition int32, err error) {
-		errs = append(errs, fmt.Errorf("read partition %d of %s: %w", partition, topic, err))
+		if !errors.Is(err, context.DeadlineExceeded) || polling.Err() == nil {
+			errs = append(errs, fmt.Errorf("read partition %d of %s: %w", partition, topic, err))
+		}
 	})
 	records := fetched.Records()
 	if len(records) == 0 {
+		if len(errs) == 0 && ctx.Err() == nil {
+			client.AllowRebalance()
+			return r.reach(ctx, client)
+		}
 		return errors.Join(errs...)
 	}
 	inputs := make([]adapter.Input, len(records))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -18,6 +19,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/parley-broker/parley/adapters/endpoint/endpointtest"
 	"github.com/parley-broker/parley/flow/adapter"
 	"github.com/parley-broker/parley/flow/adaptertest"
 	page "github.com/parley-broker/parley/internal/flow/adapter/adaptertest"
@@ -35,8 +37,8 @@ func TestTheAdapterKeepsTheRulesOfDefinitions(t *testing.T) {
 // program is where Debian and the vendor's packages have the program itself, which a user may start, and not the service.
 const program = "/usr/lib/rabbitmq/bin/rabbitmq-server"
 
-// start starts a broker of its own and gives its host:port.
-func start(t *testing.T) string {
+// start starts a broker of its own, and gives its host:port, and the one with TLS with the authority of its certificate.
+func start(t *testing.T) (host, secured, authority string) {
 	t.Helper()
 	mailtest.Program(t, program, "PARLEY_TEST_REQUIRE_RABBITMQ")
 	folder, err := os.MkdirTemp("", "parley-rabbitmq-")
@@ -44,7 +46,7 @@ func start(t *testing.T) string {
 		t.Fatal(err)
 	}
 	var ports []string
-	for range 3 {
+	for range 4 {
 		listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -53,6 +55,16 @@ func start(t *testing.T) string {
 		_, port, _ := net.SplitHostPort(listener.Addr().String())
 		ports = append(ports, port)
 		_ = listener.Close()
+	}
+	certificate, key := mailtest.CertificateFiles(t, endpointtest.Host)
+	configuration := fmt.Sprintf("listeners.ssl.1 = 127.0.0.1:%s\nssl_options.cacertfile = %s\nssl_options.certfile = %s\n"+
+		"ssl_options.keyfile = %s\nssl_options.verify = verify_none\n", ports[3], certificate, certificate, key)
+	if err := os.WriteFile(filepath.Join(folder, "rabbitmq.conf"), []byte(configuration), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pem, err := os.ReadFile(certificate)
+	if err != nil {
+		t.Fatal(err)
 	}
 	// A name server of its own, so that it can be ended without asking whose nodes it knows.
 	environment := append(os.Environ(), "ERL_EPMD_PORT="+ports[2], "ERL_EPMD_ADDRESS=127.0.0.1", "HOME="+folder)
@@ -73,11 +85,11 @@ func start(t *testing.T) string {
 		_ = names.Run()
 		_ = os.RemoveAll(folder)
 	})
-	host := "127.0.0.1:" + ports[0]
+	host, secured = "127.0.0.1:"+ports[0], endpointtest.Host+":"+ports[3]
 	for deadline := time.Now().Add(2 * adaptertest.Patience); ; {
 		if conn, err := amqp.Dial("amqp://guest:guest@" + host); err == nil {
 			_ = conn.Close()
-			return host
+			return host, secured, string(pem)
 		} else if time.Now().After(deadline) {
 			t.Fatalf("RabbitMQ does not start: %v", err)
 		}
@@ -115,7 +127,16 @@ func endpointOf(address, settings string, host string) adapter.Endpoint {
 // One broker serves all rules: it takes seconds to start.
 func TestWithRabbitMQ(t *testing.T) {
 	t.Parallel()
-	host := start(t)
+	host, secured, authority := start(t)
+	t.Run("a server is trusted and logs in by its secrets", func(t *testing.T) {
+		t.Parallel()
+		_ = side(t, host, "secured")
+		endpointtest.Check(t, endpointtest.Login{
+			Kind: Kind, Send: endpointOf("amqps://"+secured+"/", `{"routing_key": "secured", "timeout": "10 seconds"}`, secured),
+			Receive: endpointOf("amqps://"+secured+"/secured", `{"timeout": "10 seconds"}`, secured), Wrong: passwordSecret, User: "guest",
+			Good: map[string]string{passwordSecret: "guest", "authority": authority},
+		})
+	})
 	t.Run("a location keeps the rules", func(t *testing.T) {
 		t.Parallel()
 		channel := side(t, host, "in")

@@ -74,6 +74,12 @@ create table shop.held (back_end text, number text, primary key (back_end, numbe
 create table shop.answers_out (id bigint generated always as identity primary key, document text not null);
 create table shop.answers (arrival bigint generated always as identity primary key, document text not null);
 
+-- The mail transport of the shop, which takes what the port "Outcome mails" submits.
+select parley_mail.apply('{
+  "organization": {"organization": {"default_domain": "shop.example", "fqdn": "mail.shop.example"}},
+  "accepted domain": {"shop.example": {}}
+}');
+
 -- How the orders of partners have ended.
 create table shop.outcomes (
   arrival bigint generated always as identity primary key, number text not null, state text not null

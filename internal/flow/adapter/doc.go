@@ -66,8 +66,11 @@ type Endpoint struct {
 	Role string
 	// Permission limits the folders, addresses and secrets that definitions may name on this node.
 	Permission Permission
-	Node       string // of the host, unique among those that serve it
-	Logger     *slog.Logger
+	// Describe gives the definitions of a location as an export has them: itself, its receive port, and one message type, where there is such
+	// a one. They may change while it runs. It is nil of a port.
+	Describe func(messageType string) (json.RawMessage, error)
+	Node     string // of the host, unique among those that serve it
+	Logger   *slog.Logger
 }
 
 // Transaction is one of the host's database, in which an adapter works while the host publishes, or records that it has sent.

@@ -20,6 +20,10 @@ func (o *orchestration) scope(s statement) (any, error) {
 	if isAtomic {
 		into["transaction"] = "atomic"
 	}
+	name := ""
+	if i := indexOf(s.words, "transaction"); i >= 0 && i+1 < len(s.words) {
+		name = s.words[i+1].text
+	}
 	for _, inner := range s.block {
 		switch {
 		case inner.begins("body"):
@@ -30,23 +34,99 @@ func (o *orchestration) scope(s statement) (any, error) {
 		case inner.begins("exceptions"):
 			var catches []any
 			for _, c := range inner.block {
-				catches = append(catches, o.catch(c))
+				catches = append(catches, o.handling(name, s, func() any { return o.catch(c) }))
 			}
 			into["catch"] = catches
 		case inner.begins("compensation"):
-			into["compensate"] = o.shapes(inner.block)
+			into["compensate"] = o.handling(name, s, func() any { return o.shapes(inner.block) })
 		default:
 			o.declare(inner, nil)
 		}
 	}
 	shape := object{"scope": into}
-	if i := indexOf(s.words, "transaction"); i >= 0 && i+1 < len(s.words) {
-		shape["name"] = s.words[i+1].text
+	if name != "" {
+		shape["name"] = name
 	}
-	if indexOf(s.words, "timeout") >= 0 {
-		return nil, fmt.Errorf("%w: the time-out of a scope", errNotTranslated)
+	return shape, o.timeout(s, into, isAtomic)
+}
+
+// timeout translates the time-out of a scope. Where the scope catches none, it goes on to the scopes around, as in the original.
+func (o *orchestration) timeout(s statement, into object, isAtomic bool) error {
+	i := indexOf(s.words, "timeout")
+	switch {
+	case i < 0:
+		return nil
+	case isAtomic:
+		o.t.omit(o.at(s.line()), kindOrchestration, o.name, "the time-out of "+s.String(), "a transaction of a database waits for nothing",
+			"bound its statements by statement_timeout of the role of the host")
+		return nil
 	}
-	return shape, nil
+	waiting, err := o.delay(s.words[i+1:])
+	if err != nil {
+		return fmt.Errorf("the time-out of a scope: %w", err)
+	}
+	length, is := waiting.(object)["delay"].(string)
+	if !is {
+		return fmt.Errorf("%w: the time-out of a scope is a time, and no length", errNotTranslated)
+	}
+	into["timeout"] = length
+	catches, _ := into["catch"].([]any)
+	for _, one := range catches {
+		if code, has := one.(object)["code"]; !has || code == codeTimeout {
+			return nil
+		}
+	}
+	into["catch"] = append(catches, object{"code": codeTimeout, "do": []any{object{"throw": "again"}}})
+	return nil
+}
+
+// handled is a scope whose exceptions or compensation are being translated.
+type handled struct {
+	name  string // of its transaction
+	scope statement
+}
+
+// handling translates a part of a scope in which others can be taken back.
+func (o *orchestration) handling(name string, scope statement, translate func() any) any {
+	o.handled = append(o.handled, handled{name, scope})
+	defer func() { o.handled = o.handled[:len(o.handled)-1] }()
+	return translate()
+}
+
+// compensate translates the compensation of a transaction: of an inner one by its name, of its own as all that is within.
+func (o *orchestration) compensate(s statement) (any, error) {
+	switch {
+	case len(s.words) < 2 || s.words[1].kind != 'n':
+		return nil, fmt.Errorf("%w: name the scope that is taken back", errNotTranslated)
+	case len(list(s.words)) > 1 || len(list(s.words)) == 1 && len(list(s.words)[0]) > 0:
+		return nil, fmt.Errorf("%w: a compensation has no parameters; let it read variables of the orchestration", errNotTranslated)
+	case len(o.handled) == 0:
+		return nil, fmt.Errorf("%w: it stands where nothing has failed", errNotTranslated)
+	}
+	name, inside := s.words[1].text, o.handled[len(o.handled)-1]
+	switch {
+	case name == inside.name:
+		return object{"compensate": "all"}, nil
+	case name == "all" || !inside.scope.hasTransaction(name):
+		return nil, fmt.Errorf("%w: %s is no scope within the one that has failed", errNotTranslated, name)
+	}
+	return object{"compensate": name}, nil
+}
+
+// hasTransaction reports whether the body of a scope has an inner scope with a transaction of a name.
+func (s statement) hasTransaction(name string) bool {
+	for _, inner := range s.block {
+		if inner.begins("exceptions") || inner.begins("compensation") {
+			continue
+		}
+		if i := indexOf(inner.words, "transaction"); i >= 0 && i+1 < len(inner.words) && inner.words[i+1].text == name {
+			return true
+		}
+		if inner.hasTransaction(name) {
+			return true
+		}
+	}
+	return false
 }
 
 // waits reports whether a statement, or one within it, waits for a message or a time.
@@ -62,7 +142,11 @@ func (o *orchestration) catch(s statement) object {
 		into["as"] = name
 		o.exceptions[name] = true
 		defer delete(o.exceptions, name)
-		if class != "System.Exception" && class != "Microsoft.XLANGs.BaseTypes.XLANGsException" {
+		switch class {
+		case "System.Exception", "Microsoft.XLANGs.BaseTypes.XLANGsException":
+		case "Microsoft.XLANGs.BaseTypes.TimeoutException":
+			into["code"] = codeTimeout
+		default:
 			into["code"] = class
 		}
 	}

@@ -11,6 +11,7 @@ import (
 const (
 	kindOrchestration = "orchestration"
 	leftToDo          = "left to do"
+	codeTimeout       = "timeout" // of the fault of a scope that took too long
 )
 
 // orchestration is the work on one service of a file.
@@ -28,6 +29,7 @@ type orchestration struct {
 	received     map[string]string // messages by the ports from which they came last
 	isLeft       bool              // something is left to do
 	isAtomic     bool              // the scope around is one transaction
+	handled      []handled         // the scopes whose exceptions or compensation are around
 }
 
 // translateOrchestration translates the services of a file.
@@ -287,11 +289,15 @@ func (o *orchestration) shape(s statement) (any, error) {
 			return nil, fmt.Errorf("%w: a scope of one transaction cannot end the step", errNotTranslated)
 		}
 		reason, err := o.expression(s.words[1:])
-		return object{first: template(reason, false)}, err
+		text := template(reason, false)
+		if text == "" {
+			text = "no reason was given"
+		}
+		return object{first: text}, err
 	case "call", "exec":
 		return o.invoke(s, map[string]string{"call": "call", "exec": "start"}[first])
 	case "compensate":
-		return nil, fmt.Errorf("%w: name the scope that is taken back", errNotTranslated)
+		return o.compensate(s)
 	}
 	return o.assign(s)
 }

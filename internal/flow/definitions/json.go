@@ -93,7 +93,7 @@ func (r *jsonReader) read(depth int) (*value, error) {
 		v.kind, v.text = isBoolean, map[bool]string{true: "true", false: "false"}[token]
 	case json.Number:
 		v.kind, v.text = isNumber, token.String()
-		if !number.MatchString(v.text) {
+		if !number().MatchString(v.text) {
 			r.faults.add(v.place, "give a smaller number", "a number has too many digits")
 		}
 	case string:

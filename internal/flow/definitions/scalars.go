@@ -3,11 +3,15 @@ package definitions
 import (
 	"regexp"
 	"strings"
+	"sync"
 )
 
 var (
 	// number is a number as JSON writes it. One with a longer exponent is none that a setting could have.
-	number = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,999})(\.[0-9]{1,999})?([eE][-+]?[0-9]{1,3})?$`)
+	// To compile it takes milliseconds, and most commands of the program never need it.
+	number = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^-?(0|[1-9][0-9]{0,999})(\.[0-9]{1,999})?([eE][-+]?[0-9]{1,3})?$`)
+	})
 	// otherNumber is a number to some version of YAML, and not to JSON.
 	otherNumber = regexp.MustCompile(`^[-+]?(` +
 		`0[0-9_]+|0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|` +
@@ -32,7 +36,7 @@ func readPlain(text string) (k kind, canonical, remedy string) {
 		return isBoolean, "false", ""
 	}
 	switch {
-	case number.MatchString(text):
+	case number().MatchString(text):
 		return isNumber, text, ""
 	case ambiguous[strings.ToLower(text)]:
 		return isText, text, "write true or false, or put it into quotes where it is a text"

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -70,6 +71,17 @@ type location struct {
 	Schedule         json.RawMessage   `json:"schedule"`
 
 	opening opening
+	text    json.RawMessage // the definition as it is written
+}
+
+// UnmarshalJSON reads a location, and keeps its text.
+func (l *location) UnmarshalJSON(text []byte) error {
+	type fields location
+	if err := json.Unmarshal(text, (*fields)(l)); err != nil {
+		return err
+	}
+	l.text = bytes.Clone(text)
+	return nil
 }
 
 // sendPort is a send port.

@@ -25,7 +25,7 @@ const doors = `{
 	"receive port": {"By HTTP": {"application": "Doors"}, "By rows": {"application": "Doors"}, "By queue": {"application": "Doors"}},
 	"receive location": {
 		"Requests": {"receive_port": "By HTTP", "host": "Receive", "adapter": "HTTP", "address": "http://$listen/orders",
-			"pipeline": "JSONReceive", "settings": {"authentication": "none", "idempotency": "required", "promoted_headers": {"X-Key": "urn:p#Key"}}},
+			"pipeline": "JSONReceive", "settings": {"authentication": "none", "idempotency": "required", "openapi": "everyone", "promoted_headers": {"X-Key": "urn:p#Key"}}},
 		"Rows": {"receive_port": "By rows", "host": "Receive", "adapter": "PostgreSQL", "address": "local", "pipeline": "PassThruReceive",
 			"settings": {"statement": "delete from shop.orders where n in (select o.n from shop.orders as o order by o.n limit $1 for update skip locked) returning n, document",
 				"body_column": "document", "batch_size": 10, "poll_interval": "100 milliseconds", "promoted": {"n": "urn:p#Key"}}},
@@ -141,6 +141,30 @@ func TestOrdersGoThroughHTTPTablesAndQueuesOnce(t *testing.T) {
 	}
 }
 
+// checkDescription holds what the listener says of itself against the definitions, also after these have changed.
+func (e *engine) checkDescription(listen string) {
+	e.Helper()
+	says := func(part string) func() bool {
+		return func() bool {
+			request, err := http.NewRequestWithContext(e.Context(), http.MethodGet, "http://"+listen+"/openapi.json", http.NoBody)
+			if err != nil {
+				return false
+			}
+			answer, err := http.DefaultClient.Do(request)
+			if err != nil {
+				return false
+			}
+			defer answer.Body.Close()
+			text, err := io.ReadAll(answer.Body)
+			return err == nil && answer.StatusCode == http.StatusOK && strings.Contains(string(text), part)
+		}
+	}
+	parleytest.Until(e.T, "the location is described", says(`"/orders"`))
+	parleytest.Until(e.T, "its application is named", says(`"title": "Doors"`))
+	e.Exec(`select parley_flow.apply('{"receive port": {"By HTTP": {"application": "Doors", "description": "orders of all shops"}}}')`)
+	parleytest.Until(e.T, "a new description is shown", says("orders of all shops"))
+}
+
 func TestABadRequestIsSuspendedAndRowsOfABadOneAreNot(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
@@ -159,6 +183,7 @@ func TestABadRequestIsSuspendedAndRowsOfABadOneAreNot(t *testing.T) {
 		c.Permission = adapter.Permission{Listen: []string{"127.0.0.1:*"}, Connect: []string{"127.0.0.1:*"}}
 	})
 	address := "http://" + listen + "/orders"
+	e.checkDescription(listen)
 	e.post(address, "no JSON", "{")
 	e.post(address, "bad", "{}")
 	e.post(address, "good", "{}")

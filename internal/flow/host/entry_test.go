@@ -57,8 +57,8 @@ func TestTheNameOfAKilledNodeIsFreeAfterSomeSeconds(t *testing.T) {
 		e.Exec("select parley_flow._p_report($1, 'one', '{}', process => 'killed')", name)
 	}
 	killed := e.since()
-	e.Exec("update parley_flow._p_host_instance set reported_at = clock_timestamp() - interval '12 seconds'")
 	began := time.Now()
+	e.Exec("update parley_flow._p_host_instance set reported_at = clock_timestamp() - interval '12 seconds'")
 	e.serve(named("one"))
 	e.intake("Source")
 	if took := time.Since(began); took < 2*time.Second {

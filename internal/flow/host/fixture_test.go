@@ -247,9 +247,14 @@ func (e *engine) prepare(change ...func(*host.Config)) *node {
 	if err != nil {
 		e.Fatal(err)
 	}
-	if err := server.Prepare(e.Context()); err != nil {
-		e.Fatal(err)
-	}
+	// A daemon asks again too when its connection breaks off while it begins.
+	parleytest.Until(e.T, "the node has reached its database", func() bool {
+		err := server.Prepare(e.Context())
+		if err != nil && !pgdb.IsUnreachable(e.Context(), err) {
+			e.Fatal(err)
+		}
+		return err == nil
+	})
 	return &node{Server: server, done: make(chan error, 1)}
 }
 
@@ -294,10 +299,13 @@ func (e *engine) poolAs(role string) *pgxpool.Pool {
 	return pool
 }
 
-// inBox gives how many messages are in the box, and how many are suspended.
+// inBox gives how many messages are in the box, and how many are suspended. The original of a message that was mended stays, and is not counted.
 func (e *engine) inBox() (messages, suspended int) {
 	e.Helper()
-	err := e.DB.QueryRow(e.Context(), `select (select count(*) from parley_flow._p_message), (select count(*) from parley_flow._p_suspended)`).
+	err := e.DB.QueryRow(e.Context(), `
+		select
+			(select count(*) from parley_flow._p_message as m where not exists (select from parley_flow._p_original as o where o.message_id = m.message_id)),
+			(select count(*) from parley_flow._p_suspended)`).
 		Scan(&messages, &suspended)
 	if err != nil {
 		e.Fatal(err)

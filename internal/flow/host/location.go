@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -156,6 +157,7 @@ func (h *Host) prepareLocation(name string, l location, c *configuration) (*inta
 	endpoint := adapter.Endpoint{
 		Name: name, Address: l.Address, Settings: l.Settings, Secret: secretsOf(l.Secrets, permission), Pool: h.pool, Role: c.Host.Role,
 		Permission: permission, Node: h.server.config.Node, Logger: h.logger.With("location", name, "adapter", l.Adapter),
+		Describe: func(messageType string) (json.RawMessage, error) { return h.describeLocation(name, messageType) },
 	}
 	newReceiver := func() (adapter.Receiver, error) { return kind.NewReceiver(endpoint) }
 	// Most of what a definition can have wrong is found here.

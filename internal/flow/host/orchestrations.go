@@ -104,17 +104,13 @@ func (ps *ports) useOrchestrations(c *configuration) (retired []*outlet) {
 		wanted := c.Orchestrations[name]
 		fingerprint := fmt.Sprintf("orchestration %d %s %d %d", wanted.Version, wanted.State, wanted.Concurrency, wanted.Batch)
 		ps.mu.Lock()
-		p, wasKnown := ps.byName[name]
-		if !wasKnown {
-			p = &port{name: name}
-			ps.byName[name] = p
-		}
-		isSame := p.outlet != nil && p.outlet.fingerprint == fingerprint
+		both := []*port{ps.port(name, false), ps.port(name, true)}
+		isSame := both[0].outlet != nil && both[0].outlet.fingerprint == fingerprint
 		ps.mu.Unlock()
 		if isSame {
 			continue
 		}
-		var made *outlet
+		var process *orchestrator.Orchestration
 		var err error
 		if wanted.State == "Started" {
 			o := &orchestrator.Orchestration{
@@ -122,17 +118,23 @@ func (ps *ports) useOrchestrations(c *configuration) (retired []*outlet) {
 				Concurrent: wanted.Concurrency, Batch: wanted.Batch,
 			}
 			if err = ps.host.runner.Prepare(*o); err == nil {
-				made = &outlet{
-					fingerprint: fingerprint, process: o,
-					definition: sendPort{Number: wanted.Number, State: wanted.State, Concurrency: wanted.Concurrency, Batch: wanted.Batch},
-				}
+				process = o
 			}
 		}
 		if ps.host.problems.set(problemPort, "orchestration", name, err) && err != nil {
 			ps.host.logger.Warn("the orchestration is left out", "orchestration", name, "error", err)
 		}
 		ps.mu.Lock()
-		retired = append(retired, ps.replace(p, made)...)
+		for _, p := range both {
+			var made *outlet
+			if process != nil {
+				made = &outlet{
+					fingerprint: fingerprint, process: process,
+					definition: sendPort{Number: wanted.Number, State: wanted.State, Concurrency: wanted.Concurrency, Batch: wanted.Batch},
+				}
+			}
+			retired = append(retired, ps.replace(p, made)...)
+		}
 		ps.mu.Unlock()
 	}
 	return retired
@@ -192,7 +194,7 @@ func (s *stepping) step(ctx context.Context, batch []*flowstore.Claimed) bool {
 	s.host.counts.instances.took(outcome.Ends)
 	if len(outcome.Done) > 0 {
 		s.host.leases.ended(s.lease.number, len(outcome.Done))
-		s.host.ports.left(s.port.name, len(outcome.Done), true)
+		s.host.ports.left(s.port.key(), len(outcome.Done), true)
 		s.host.counts.transmitted.Add(int64(len(outcome.Done)))
 		s.host.gate.observe(nil)
 	}
@@ -201,7 +203,7 @@ func (s *stepping) step(ctx context.Context, batch []*flowstore.Claimed) bool {
 		return true
 	case errors.Is(outcome.Err, orchestrator.ErrLost):
 		s.host.leases.lose(s.lease.number)
-		s.host.ports.left(s.port.name, len(outcome.Back)+len(s.rest), true)
+		s.host.ports.left(s.port.key(), len(outcome.Back)+len(s.rest), true)
 		return false
 	case outcome.Err != nil && ctx.Err() == nil:
 		s.host.gate.observe(outcome.Err)
@@ -216,7 +218,7 @@ func (s *stepping) giveUp(ctx context.Context, batch []*flowstore.Claimed) {
 	if !errors.Is(context.Cause(ctx), errLeaseGone) {
 		s.host.release(s.lease.number, unit{s.lease, batch}.numbers())
 	}
-	s.host.ports.left(s.port.name, len(batch), false)
+	s.host.ports.left(s.port.key(), len(batch), false)
 }
 
 // timerInterval is how often a host asks for timers at least, while it has orchestrations.

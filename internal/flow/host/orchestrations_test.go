@@ -269,6 +269,36 @@ func TestAStepThatFailsIsTriedAgainAndThenSuspendsItsInstance(t *testing.T) {
 	e.untilNone("parley_flow._p_instance")
 }
 
+// An operator who has mended the cause does not wait for the next attempt.
+func TestAnInstanceThatWaitsForItsNextAttemptIsResumedAtOnce(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t)
+	e.orchestration("Fails", "Order", "[]")
+	e.apply(`{"retry policy": {"soon": {"count": 3, "interval": "1 day"}}}`)
+	isMended := make(chan struct{})
+	e.serve(orchestrations(map[string]*program{"Fails": {run: func(_ context.Context, _ process.World, _ json.RawMessage, v process.Event) (process.Step, error) {
+		select {
+		case <-isMended:
+			return finished(sentOn(v.Message)), nil
+		default:
+			return process.Step{}, fmt.Errorf("the queue is missing")
+		}
+	}}}))
+	e.publish("Order", "k", "kept")
+	parleytest.Until(t, "it waits for its next attempt", func() bool {
+		return e.number("select count(*)::int from parley_flow.instances where status = 'RETRYING'") == 1
+	})
+	close(isMended)
+	if n := e.number(`select parley_flow.resume_instances('{"status": "SUSPENDED"}')`); n != 0 {
+		t.Errorf("%d resumed that are not suspended", n)
+	}
+	if n := e.number(`select parley_flow.resume_instances('{"orchestration": "Fails"}')`); n != 1 {
+		t.Errorf("%d resumed", n)
+	}
+	parleytest.Until(t, "it goes on", func() bool { return slices.Equal(e.sentBy("Result"), []string{"kept"}) })
+	e.untilNone("parley_flow._p_instance_timer")
+}
+
 // A state that is too large is so again whenever the step is tried: the instance is suspended at once, and its message stays.
 func TestAStateThatIsTooLargeSuspendsItsInstance(t *testing.T) {
 	t.Parallel()
@@ -340,36 +370,6 @@ func TestATimerEndsAWait(t *testing.T) {
 	e.publish("Order", "k", "x")
 	parleytest.Until(t, "it fires", func() bool { return slices.Equal(e.sentBy("Result"), []string{"late 2"}) })
 	e.untilNone("parley_flow._p_instance_timer")
-}
-
-func TestAWorkerAnswersAnActivity(t *testing.T) {
-	t.Parallel()
-	e := newEngine(t)
-	e.Exec("select parley.create_queue('work', kind => 'SIMPLE')")
-	e.Exec("select parley.grant('SEND', 'QUEUE', 'work', $1)", e.send)
-	e.orchestration("Work", "Order", "[]")
-	e.serve(orchestrations(map[string]*program{"Work": {run: func(_ context.Context, w process.World, _ json.RawMessage, v process.Event) (process.Step, error) {
-		if v.Kind == process.ActivityDone {
-			return finished(publishes(string(v.Result) + v.Error)), nil
-		}
-		return process.Step{State: json.RawMessage(`{}`), Status: process.Waiting, Activities: []process.Activity{{
-			ID: w.NewID(), Name: "add", Queue: "work", Input: json.RawMessage(`{"a": 1}`), Attempts: 2, TimeOut: time.Minute,
-		}}}, nil
-	}}}))
-	work := func(statement string) {
-		parleytest.Until(t, "the work is there", func() bool {
-			return e.number(`with t as materialized (select convert_from(body, 'UTF8')::jsonb as body from parley.take('work', 1, timeout => 1000))
-				select count(`+statement+`)::int from t`) == 1
-		})
-	}
-	e.publish("Order", "k", "x")
-	work(`parley_flow.complete_activity(body ->> 'activity', to_jsonb((body -> 'input' ->> 'a')::int + 1))::text`)
-	parleytest.Until(t, "it is answered", func() bool { return slices.Equal(e.sentBy("Result"), []string{"2"}) })
-	e.publish("Order", "k", "x")
-	work(`parley_flow.fail_activity(body ->> 'activity', 'no')::text`)
-	work(`parley_flow.fail_activity(body ->> 'activity', 'never')::text`)
-	parleytest.Until(t, "it has failed", func() bool { return slices.Contains(e.sentBy("Result"), "never") })
-	e.untilNone("parley_flow._p_instance_activity")
 }
 
 // Programs, which are compiled without a database too, know the properties of the engine that the database knows.

@@ -35,16 +35,18 @@ type outlet struct {
 	isReplaced   bool
 }
 
-// port is a send port on this node. Its fields are guarded by the mutex of the ports.
+// port is a send port on this node. Its fields are guarded by the mutex of the ports. An orchestration has two: one for what begins
+// instances, and one for what is for instances, with a budget of its own.
 type port struct {
-	name     string
-	outlet   *outlet // nil where it cannot be served
-	inHand   int     // messages without an outcome
-	running  int     // batches that are being sent
-	waiting  []unit
-	progress time.Time // when it last had an outcome, or began to have something in its hands
-	isFailed bool      // whether the last outcome was a failure
-	reported time.Time // when the database was notified last that something was sent
+	name          string
+	isOfInstances bool
+	outlet        *outlet // nil where it cannot be served
+	inHand        int     // messages without an outcome
+	running       int     // batches that are being sent
+	waiting       []unit
+	progress      time.Time // when it last had an outcome, or began to have something in its hands
+	isFailed      bool      // whether the last outcome was a failure
+	reported      time.Time // when the database was notified last that something was sent
 }
 
 // unit has messages that are sent in one go: some of an unordered port, or all of a lease of an ordered one.
@@ -67,7 +69,7 @@ type ports struct {
 	room *signal // sent when something has left the hands of the node
 
 	mu     sync.Mutex
-	byName map[string]*port
+	byName map[string]*port // by key
 	inHand int
 	work   sync.WaitGroup
 	ended  chan struct{} // closed when nothing more may begin
@@ -120,7 +122,7 @@ func (ps *ports) use(c *configuration) {
 	ps.mu.Lock()
 	for name, p := range ps.byName {
 		_, isPort := c.SendPorts[name]
-		_, isProcess := c.Orchestrations[name]
+		_, isProcess := c.Orchestrations[p.name]
 		if !isPort && !isProcess {
 			retired = append(retired, ps.replace(p, nil)...)
 			ps.host.problems.set(problemPort, "send port", name, nil)
@@ -211,37 +213,6 @@ func (h *Host) makeOutlet(name string, p sendPort, c *configuration) (*outlet, e
 	return made, nil
 }
 
-// limit is how many messages may be in the hands of the node for this host.
-func (ps *ports) limit() int {
-	c := ps.host.settings.Load()
-	if c == nil {
-		return 0
-	}
-	return max(c.Host.InProcessPerCPU*processors, 1)
-}
-
-// isHung reports whether a port has something in its hands and no outcome for long. The caller holds mu.
-func (p *port) isHung(now time.Time) bool { return p.inHand > 0 && now.Sub(p.progress) > hungAfter }
-
-// state gives how many messages may be claimed now, and from which ports none. Messages of ports whose destinations hang do not count
-// against the others; each has a share of its own that bounds them.
-func (ps *ports) state(now time.Time) (room int, passedBy []string) {
-	limit := ps.limit()
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	busy := 0
-	for name, p := range ps.byName {
-		isHung := p.isHung(now)
-		if !isHung {
-			busy += p.inHand
-		}
-		if p.outlet == nil || p.inHand >= limit/2 || isHung || ps.isClosed(p) {
-			passedBy = append(passedBy, name)
-		}
-	}
-	return limit - busy, passedBy
-}
-
 // isClosed reports whether the schedule of a port keeps it from sending. The caller holds mu.
 func (ps *ports) isClosed(p *port) bool {
 	if p.outlet == nil {
@@ -251,34 +222,18 @@ func (ps *ports) isClosed(p *port) bool {
 	return !isOpen
 }
 
-// giveBackHung gives back what waits, and is not begun, for ports whose destinations hang or whose schedules have closed.
-func (ps *ports) giveBackHung(now time.Time) {
-	ps.mu.Lock()
-	back := []unit{}
-	for _, p := range ps.byName {
-		if p.isHung(now) || ps.isClosed(p) {
-			back = append(back, p.waiting...)
-			p.waiting = nil
-		}
-	}
-	ps.mu.Unlock()
-	for _, u := range back {
-		ps.giveBack(u)
-	}
-}
-
 // giveBack gives messages back of which none was tried.
 func (ps *ports) giveBack(u unit) {
 	if len(u.items) > 0 {
 		ps.host.release(u.lease.number, u.numbers())
-		ps.left(u.items[0].SendPort, len(u.items), false)
+		ps.left(keyOf(u.lease), len(u.items), false)
 	}
 }
 
 // left takes that messages of a port have left the hands of the node. isOutcome says that they were tried.
-func (ps *ports) left(name string, messages int, isOutcome bool) {
+func (ps *ports) left(key string, messages int, isOutcome bool) {
 	ps.mu.Lock()
-	if p := ps.byName[name]; p != nil {
+	if p := ps.byName[key]; p != nil {
 		p.inHand -= messages
 		if isOutcome {
 			p.progress = time.Now()
@@ -291,13 +246,8 @@ func (ps *ports) left(name string, messages int, isOutcome bool) {
 
 // enter takes claimed messages of a port, and begins to send them where it may.
 func (ps *ports) enter(l *lease) {
-	name := l.items[0].SendPort
 	ps.mu.Lock()
-	p := ps.byName[name]
-	if p == nil {
-		p = &port{name: name}
-		ps.byName[name] = p
-	}
+	p := ps.portOf(l)
 	if p.inHand == 0 {
 		p.progress = time.Now()
 	}

@@ -177,7 +177,7 @@ func (r *run) observe(ctx context.Context, batch []*flowstore.Claimed, deliverie
 	}
 	if isRecorded && succeeded > 0 {
 		r.host.leases.ended(r.lease.number, succeeded)
-		r.host.ports.left(r.port.name, succeeded, true)
+		r.host.ports.left(r.port.key(), succeeded, true)
 	}
 	r.host.completer.add(sent)
 	r.host.counts.transmitted.Add(int64(succeeded))
@@ -190,7 +190,7 @@ func (r *run) observe(ctx context.Context, batch []*flowstore.Claimed, deliverie
 }
 
 func (r *run) recorded(int) {
-	r.host.ports.left(r.port.name, 1, true)
+	r.host.ports.left(r.port.key(), 1, true)
 	r.pending.Done()
 }
 
@@ -225,7 +225,7 @@ func (r *run) sendIn(ctx context.Context, sender adapter.TransactionSender, batc
 		r.observe(ctx, batch, deliveries, true)
 	case pgdb.SQLState(err) == "PF007":
 		r.host.leases.lose(r.lease.number)
-		r.host.ports.left(r.port.name, len(batch), true)
+		r.host.ports.left(r.port.key(), len(batch), true)
 	case !isFailure && (isAway(err) || isLost()):
 		// Nothing is known of a transaction whose connection is lost while it commits: what was committed is in nobody's hands any more.
 		r.host.gate.observe(err)
@@ -303,7 +303,7 @@ func (r *run) failed(ctx context.Context, batch []*flowstore.Claimed, err error)
 	behind := len(r.rest) - len(rest)
 	r.rest = rest
 	r.host.leases.ended(r.lease.number, len(items)+behind)
-	r.host.ports.left(r.port.name, len(items)+behind, true)
+	r.host.ports.left(r.port.key(), len(items)+behind, true)
 	if failure.Unreachable {
 		r.host.ports.giveBackAll(r.port)
 		r.giveUp(ctx, r.rest)
@@ -341,7 +341,7 @@ func (r *run) giveUp(ctx context.Context, batch []*flowstore.Claimed) {
 	if !errors.Is(context.Cause(ctx), errLeaseGone) {
 		r.host.release(r.lease.number, unit{r.lease, batch}.numbers())
 	}
-	r.host.ports.left(r.port.name, len(batch), false)
+	r.host.ports.left(r.port.key(), len(batch), false)
 }
 
 // detailText gives a detail as tracking keeps it.

@@ -40,7 +40,7 @@ type throttle struct {
 
 	mu                   sync.Mutex
 	publishing, delivery throttled
-	correlation          throttled // intake of messages that something waits for
+	correlation          throttled // of messages that something waits for, in both directions
 	isFull               bool      // whether there was no room when it was last asked
 }
 
@@ -117,11 +117,11 @@ func (t *throttle) deliveryDelay(room int) time.Duration {
 	return 0
 }
 
-// claimDelay is how long is paused after a claim that gave something.
-func (t *throttle) claimDelay() time.Duration {
+// claimDelays is how long is paused after a claim that gave something: until all is claimed again, and until messages for instances are.
+func (t *throttle) claimDelays() (all, forInstances time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.delivery.delay
+	return t.delivery.delay, min(t.delivery.delay, t.correlation.delay)
 }
 
 // read gives all directions.

@@ -134,3 +134,18 @@ func TestXsltprocStandsIn(t *testing.T) {
 		}
 	}
 }
+
+// Without the worker a stylesheet that is no XML is still said to be so: another program would not mend it.
+func TestAStylesheetThatIsNoXMLIsSaidToBeSo(t *testing.T) {
+	t.Parallel()
+	xsltproc := filepath.Join(t.TempDir(), "xsltproc")
+	if err := os.WriteFile(xsltproc, []byte("#!/bin/sh\nexit 0\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	found := problemsIn(t, newPool(t, mapping.PoolConfig{XSLT: xsltproc, Workers: 1}), settings{"map": settings{"M": settings{
+		"language": "xslt", "program": settings{"file": "m.xsl", "documents": settings{"m.xsl": sheet("<a>\n</b>")}},
+	}}})
+	if len(found) != 1 || !strings.Contains(found[0], "m.xsl: line 6: the stylesheet cannot be read as XML: element <a> closed by </b>") {
+		t.Errorf("found are %q", found)
+	}
+}

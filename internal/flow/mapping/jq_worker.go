@@ -2,7 +2,6 @@ package mapping
 
 import (
 	"bufio"
-	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/itchyny/gojq"
 
@@ -193,9 +191,7 @@ func (w *jqWorker) run() error {
 	if len(inputs) == 1 {
 		input = inputs[0]
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), clockFactor*time.Duration(numbers[3])*time.Second)
-	defer cancel()
-	return w.query(ctx, code, input, numbers[2])
+	return w.query(code, input, numbers[2])
 }
 
 // readJSON reads a document of JSON. Numbers keep their digits.
@@ -216,8 +212,8 @@ func readJSON(r io.Reader) (any, error) {
 }
 
 // query runs a program, which has to make one value.
-func (w *jqWorker) query(ctx context.Context, code *gojq.Code, input any, most uint64) error {
-	results := code.RunWithContext(ctx, input)
+func (w *jqWorker) query(code *gojq.Code, input any, most uint64) error {
+	results := code.Run(input)
 	value, has := results.Next()
 	if !has {
 		return w.refuse(statusMap, errors.New("the program makes no value, and a map has to make one"))

@@ -165,10 +165,10 @@ func (p *Pool) transform(ctx context.Context, d *Definition, made *program, l li
 	switch {
 	case hasDied:
 		return Output{}, made.faultOfDeath(dead, l)
-	case errors.Is(err, errSlow):
+	case errors.Is(err, errStill):
 		return Output{}, &fault.Fault{
-			File: made.files[0].name, Message: fmt.Sprintf("the map has taken longer than %d seconds", clockFactor*l.seconds), Err: err,
-			Remedy: "raise timeout_s of the map, or have it do less",
+			File: made.files[0].name, Message: fmt.Sprintf("the map was not seen to get on for %.0f seconds", l.still().Seconds()), Err: err,
+			Remedy: "raise timeout_s of the map, or see whether the machine has too little memory",
 		}
 	case err != nil:
 		return Output{}, err

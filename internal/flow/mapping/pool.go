@@ -47,11 +47,12 @@ const (
 // ErrNoXSLT is the error where no program transforms by stylesheets.
 var ErrNoXSLT = errors.New("no program that transforms by stylesheets is installed: there is no parley-xslt and no xsltproc")
 
-// findXSLT finds the program that transforms by stylesheets.
-func (p *Pool) findXSLT() (string, error) {
-	if p.config.XSLT != "" {
-		return p.config.XSLT, nil
-	}
+// ErrNoWorker is the error where the worker for stylesheets is missing, whether there is an xsltproc or not.
+var ErrNoWorker = errors.New("the worker for stylesheets, parley-xslt, is not installed: install the package of parley, or build it with " +
+	"parley flow map-worker install (on Debian it needs gcc, libc6-dev and libxslt1-dev)")
+
+// FindWorker finds the worker for stylesheets where a pool does: beside this program, where packages put it, or in PATH.
+func FindWorker() (string, error) {
 	if self, err := os.Executable(); err == nil {
 		if beside := filepath.Join(filepath.Dir(self), workerName); isProgram(beside) {
 			return beside, nil
@@ -60,10 +61,22 @@ func (p *Pool) findXSLT() (string, error) {
 	if packaged := filepath.Join(workerLibrary, workerName); isProgram(packaged) {
 		return packaged, nil
 	}
-	for _, name := range []string{workerName, xsltprocName} {
-		if found, err := exec.LookPath(name); err == nil {
-			return found, nil
-		}
+	if found, err := exec.LookPath(workerName); err == nil {
+		return found, nil
+	}
+	return "", ErrNoWorker
+}
+
+// findXSLT finds the program that transforms by stylesheets.
+func (p *Pool) findXSLT() (string, error) {
+	if p.config.XSLT != "" {
+		return p.config.XSLT, nil
+	}
+	if found, err := FindWorker(); err == nil {
+		return found, nil
+	}
+	if found, err := exec.LookPath(xsltprocName); err == nil {
+		return found, nil
 	}
 	return "", ErrNoXSLT
 }

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/parley-broker/parley/internal/backoff"
 )
 
 // How workers end by themselves.
@@ -92,13 +94,15 @@ func (d *died) isOfTime() bool {
 	return d.state.ExitCode() == exitTime || is && status.Signaled() && status.Signal() == syscall.SIGXCPU
 }
 
-// errSlow is the cause of the end of a run that takes too long by the clock.
-var errSlow = errors.New("the map takes too long")
+// errStill is the cause of the end of a run that does not get on.
+var errStill = errors.New("the map does not get on")
 
 // run runs a program on inputs. The result goes to output. An error other than that of ctx is a [died].
 func (w *worker) run(ctx context.Context, p *program, l limits, isUTF8 bool, inputs []*Body, output io.Writer) (answer, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, clockFactor*time.Duration(l.seconds)*time.Second, errSlow)
-	defer cancel()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	watching := time.AfterFunc(l.still(), func() { w.watch(ctx, l.still(), end) })
+	defer watching.Stop()
 	stop := context.AfterFunc(ctx, w.kill)
 	a, err := w.talk(p, l, isUTF8, inputs, output)
 	if !stop() && err == nil && w.isDead.Load() {
@@ -119,8 +123,29 @@ func (w *worker) run(ctx context.Context, p *program, l limits, isUTF8 bool, inp
 	return a, &died{w.command.ProcessState, err}
 }
 
-// clockFactor is how many times its time of the processor a run may take by the clock.
-const clockFactor = 5
+// stillFactor is how many times its time of the processor a run may stand still by the clock.
+const stillFactor = 5
+
+// still is how long a run may stand still.
+func (l limits) still() time.Duration { return stillFactor * time.Duration(l.seconds) * time.Second }
+
+// watch ends a run that had no processor for some time. The process bounds its time of the processor itself, so a run that gets on has an
+// end. One that waits for a processor, beside others or because its priority is low, is not at fault, however long that takes. Where it
+// cannot be seen whether the process gets on, the run ends at once.
+func (w *worker) watch(ctx context.Context, still time.Duration, end context.CancelCauseFunc) {
+	before, isKnown := processorTime(w.command.Process.Pid)
+	for isKnown {
+		if backoff.Wait(ctx, still) != nil {
+			return
+		}
+		var now uint64
+		if now, isKnown = processorTime(w.command.Process.Pid); now == before {
+			break
+		}
+		before = now
+	}
+	end(errStill)
+}
 
 // outputError is an error of the writer that takes the result.
 type outputError struct{ err error }

@@ -19,9 +19,6 @@ import (
 // xsltprocStatus are the exit codes of xsltproc that say that the map has stopped by xsl:message.
 const xsltprocStopped = 10
 
-// readsFiles finds functions by which a stylesheet reads files. xsltproc can be kept from writing, and not from reading.
-var readsFiles = regexp.MustCompile(`\bdocument\s*\(`)
-
 // placeOfXsltproc finds the place in a message of xsltproc.
 var placeOfXsltproc = regexp.MustCompile(`(?:file (\S+) line (\d+) element (\S+))|(?:(\S+):(\d+): )`)
 
@@ -109,8 +106,8 @@ func forXsltproc(p *program, inputs []*Body) error {
 				}
 			}
 		}
-		if readsFiles.MatchString(f.text) {
-			return &fault.Fault{Message: "the stylesheet calls document(), and xsltproc would read any file", Remedy: remedy, File: f.name}
+		if reads := checkForXsltproc(f, p.files); reads != nil {
+			return reads
 		}
 	}
 	return withoutType(inputs[0])

@@ -348,7 +348,7 @@ func (c *call) putActivities(ctx context.Context) error {
 		}
 		for _, asked := range i.activities {
 			body, err := json.Marshal(map[string]any{
-				"activity": asked.ID, "name": asked.Name, "input": asked.Input, "attempt": asked.attempt,
+				"activity": fmt.Sprintf("%s.%d", asked.ID, asked.attempt), "name": asked.Name, "input": asked.Input, "attempt": asked.attempt,
 				"time_out_ms": asked.TimeOut.Milliseconds(),
 			})
 			if err != nil {
@@ -362,7 +362,8 @@ func (c *call) putActivities(ctx context.Context) error {
 			if err = flowstore.AskWorker(ctx, c.tx, asked.Queue, string(body), at); err != nil {
 				return &process.Fault{
 					Code: "process.step", Message: fmt.Sprintf("activity %s cannot be asked for by queue %q: %v", asked.Name, asked.Queue, err),
-					Remedy: "Make the queue, and grant the role of the host SEND on it. Then resume the instance.",
+					Remedy: fmt.Sprintf("Make the queue: parley queue create %q --kind simple. Grant the role of the host SEND on it by "+
+						"parley.grant. Then resume the instance: parley flow instances resume.", asked.Queue),
 				}
 			}
 		}

@@ -207,7 +207,7 @@ func (i *instance) next(types map[string]string) int {
 // open gives the open wait that takes a message.
 func (i *instance) open(p *pending, types map[string]string) *process.Wait {
 	for n := range i.waits {
-		if i.waits[n].IsOpen && satisfies(&i.waits[n], p.message.texts, types) {
+		if i.waits[n].IsOpen && satisfies(&i.waits[n], p.message, types) {
 			return &i.waits[n]
 		}
 	}
@@ -222,7 +222,7 @@ func (i *instance) fits(m *delivered, types map[string]string) bool {
 	if i.state == nil && i.runs == 0 { // it has not begun, and nobody knows yet what it will wait for
 		return true
 	}
-	return slices.ContainsFunc(i.waits, func(w process.Wait) bool { return satisfies(&w, m.texts, types) })
+	return slices.ContainsFunc(i.waits, func(w process.Wait) bool { return satisfies(&w, m, types) })
 }
 
 // retire takes out of what is pending the messages that the instance can never take.

@@ -75,6 +75,7 @@ type model struct {
 	bodies       int
 	isStopped    map[string]bool
 	batches      []*batch
+	hasCrowded   bool
 	transaction  pgx.Tx
 	beganAt      int         // the step in which it wrote first
 	open         []*delivery // of the transaction
@@ -108,7 +109,7 @@ func TestInstancesModel(t *testing.T) {
 		m := newModel(r, f, nodes)
 		defer m.close()
 		r.Repeat(map[string]func(*rapid.T){
-			"publish": m.publish, "publish more": m.publish, "publish most": m.publish, "publish in": m.publishIn, "end": m.end,
+			"publish": m.publish, "publish more": m.publish, "publish most": m.publish, "publish in": m.publishIn, "end": m.end, "crowd": m.crowd,
 			"state": m.changeState, "claim": m.claim, "claim more": m.claim, "run": m.run, "run more": m.run, "lose": m.loseLease,
 			"time": m.passTime, "time again": m.passTime, "resume": m.resume, "terminate": m.terminateOne,
 			"": func(r *rapid.T) {
@@ -219,12 +220,7 @@ func (m *model) drain(r *rapid.T) {
 	if m.transaction != nil {
 		m.commit(r)
 	}
-	for name, isStopped := range m.isStopped {
-		if isStopped {
-			exec(r, m.DB, "select parley_flow.start($1, 'orchestration')", m.name(name))
-			m.isStopped[name] = false
-		}
-	}
+	m.startAll(r)
 	m.work(r)
 	for len(m.instances) > 0 {
 		i := m.instances[0]
@@ -251,8 +247,11 @@ func (m *model) drain(r *rapid.T) {
 func (m *model) work(r *rapid.T) {
 	isIdle := func() bool { return len(m.batches) == 0 && len(m.deliveries) == 0 }
 	// A claim may give nothing, because it has moved what it claimed, or the lane waits for a transaction that is open.
-	isEmpty := false
+	isEmpty, began := false, m.step
 	for empty := 0; (!isIdle() || !isEmpty) && empty < 30; {
+		if m.step-began > 2000 {
+			r.Fatalf("the work does not end: %d deliveries are left", len(m.deliveries))
+		}
 		for len(m.batches) > 0 {
 			b := m.batches[0]
 			m.batches = m.batches[1:]

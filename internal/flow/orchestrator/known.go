@@ -27,6 +27,15 @@ func Check(name string, settings json.RawMessage, known process.Known) (*process
 
 // Compile makes a program of the settings of an orchestration in a version: what it calls is in the settings as it was then.
 func Compile(name string, settings json.RawMessage, known process.Known) (Program, error) {
+	program, err := CompileVersion(name, settings, known)
+	if err != nil {
+		return nil, err
+	}
+	return program, nil
+}
+
+// CompileVersion is Compile, and gives the program with all that can be done with it.
+func CompileVersion(name string, settings json.RawMessage, known process.Known) (*process.Program, error) {
 	called := struct {
 		Called map[string]json.RawMessage `json:"called"`
 	}{}

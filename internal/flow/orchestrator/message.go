@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/parley-broker/parley/internal/flow/match"
@@ -18,6 +21,8 @@ type delivered struct {
 	content int64 // 0 where body has it
 	// texts are the promoted properties as texts.
 	texts map[string]string
+	// failed are, of a failed message, all properties that it has as texts: nothing else of it is promoted but the report.
+	failed map[string]string
 }
 
 // properties reads properties as the database gives them.
@@ -99,13 +104,35 @@ func (s stored) message() (*delivered, error) {
 		}
 	}
 	d.texts = texts(d.Promoted)
+	if d.texts[reportPrefix+"ErrorType"] != "" {
+		d.failed = texts(d.Written)
+		maps.Copy(d.failed, d.texts)
+	}
 	return d, nil
 }
 
-// satisfies reports whether a message is one for a wait. types are those of properties, text where one is missing.
-func satisfies(w *process.Wait, promoted, types map[string]string) bool {
+// reportPrefix begins the names of the properties that the engine promotes in a failed message.
+const reportPrefix = "ErrorReport."
+
+// asksForFailed reports whether a wait is one for failed messages.
+func asksForFailed(w *process.Wait) bool {
+	for property := range w.Equal {
+		if strings.HasPrefix(property, reportPrefix) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(w.Filter, func(p match.Predicate) bool { return strings.HasPrefix(p.Property, reportPrefix) })
+}
+
+// satisfies reports whether a message is one for a wait. types are those of properties, text where one is missing. A wait for failed
+// messages compares what such a message had promoted before, by which it belongs to its instance.
+func satisfies(w *process.Wait, m *delivered, types map[string]string) bool {
+	facts := m.texts
+	if m.failed != nil && asksForFailed(w) {
+		facts = m.failed
+	}
 	for property, value := range w.Equal {
-		text, isThere := promoted[property]
+		text, isThere := facts[property]
 		if !isThere || match.Canonical(text, typeOf(types, property)) != match.Canonical(value, typeOf(types, property)) {
 			return false
 		}
@@ -113,7 +140,7 @@ func satisfies(w *process.Wait, promoted, types map[string]string) bool {
 	if len(w.Filter) == 0 {
 		return true
 	}
-	return len(match.New(1, []match.Group{{SendPort: 1, Predicates: w.Filter}}).Match(promoted)) > 0
+	return len(match.New(1, []match.Group{{SendPort: 1, Predicates: w.Filter}}).Match(facts)) > 0
 }
 
 func typeOf(types map[string]string, property string) string {

@@ -38,11 +38,13 @@ func exec(r *rapid.T, db sqltest.Querier, statement string, arguments ...any) {
 
 // publishBy publishes a message in a session.
 func (m *model) publishBy(r *rapid.T, db sqltest.Querier, ended int) []*delivery {
+	return m.publishOf(r, db, ended, rapid.SampledFrom([]string{"begin", "begin", "answer", "answer", "part", "part", "part"}).Draw(r, "kind"),
+		rapid.SampledFrom([]string{"a", "a", "a", "b"}).Draw(r, "key"))
+}
+
+func (m *model) publishOf(r *rapid.T, db sqltest.Querier, ended int, kind, key string) []*delivery {
 	m.bodies++
-	message := &modelMessage{
-		kind: rapid.SampledFrom([]string{"begin", "begin", "answer", "answer", "part", "part", "part"}).Draw(r, "kind"),
-		key:  rapid.SampledFrom([]string{"a", "a", "a", "b"}).Draw(r, "key"), body: fmt.Sprint(m.bodies), began: m.step,
-	}
+	message := &modelMessage{kind: kind, key: key, body: fmt.Sprint(m.bodies), began: m.step}
 	if rapid.IntRange(0, 5).Draw(r, "suspends") == 0 {
 		message.body += "s"
 	}
@@ -59,6 +61,50 @@ func (m *model) publishBy(r *rapid.T, db sqltest.Querier, ended int) []*delivery
 }
 
 func (m *model) publish(r *rapid.T) { m.publishBy(r, m.DB, m.step) }
+
+// crowd has an instance keep more beginnings than it takes, as events, and then end: what it has not read is decided about by the step that
+// ends it.
+func (m *model) crowd(r *rapid.T) {
+	if m.hasCrowded {
+		r.Skip("once is enough, and it takes long")
+	}
+	m.hasCrowded = true
+	if m.transaction != nil {
+		m.commit(r)
+	}
+	m.startAll(r)
+	m.work(r)
+	find := func() *modelInstance {
+		at := slices.IndexFunc(m.instances, func(i *modelInstance) bool { return !i.isConvoy && i.phase == 0 && !i.isSuspended })
+		if at < 0 {
+			return nil
+		}
+		return m.instances[at]
+	}
+	if find() == nil {
+		m.publishOf(r, m.DB, m.step, "begin", "a")
+		m.step++
+		m.work(r)
+	}
+	i := find()
+	if i == nil {
+		r.Skip("it has ended, or is suspended")
+	}
+	for _, kind := range []string{"begin", "begin", "answer"} {
+		m.publishOf(r, m.DB, m.step, kind, i.key)
+		m.step++
+		m.work(r) // one step for each: the answer finds the beginnings as events
+	}
+}
+
+func (m *model) startAll(r *rapid.T) {
+	for name, isStopped := range m.isStopped {
+		if isStopped {
+			exec(r, m.DB, "select parley_flow.start($1, 'orchestration')", m.name(name))
+			m.isStopped[name] = false
+		}
+	}
+}
 
 // publishIn publishes in a transaction that stays open: its message is there when that commits, for those who waited before.
 func (m *model) publishIn(r *rapid.T) {

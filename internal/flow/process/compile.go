@@ -227,17 +227,43 @@ func (c *compiler) element(path []string, given any, n *names, parent *shape) {
 	}
 	name := o.text("name")
 	if kind == "" {
-		c.problem(path, "Write one of "+strings.Join(slices.Sorted(maps.Keys(readers)), ", ")+".", "the element has no shape")
-		o.end()
+		if _, isObject := given.(map[string]any); isObject || given == nil {
+			c.noShape(o)
+		}
 		return
 	}
 	if len(c.program.shapes) > shapesMost {
 		return
 	}
 	s := c.shape(kind, below(path, kind), parent)
-	s.label = name
+	s.label, s.digest = name, digestOf(kind, o.given[kind])
 	readers[kind](c, s, o.get(kind), n)
 	o.end()
+}
+
+// noShape refuses an element whose keys are no kinds. A key beside the name is a kind that is misspelt: it is named where it stands.
+func (c *compiler) noShape(o *object) {
+	remedy := "Write one of " + strings.Join(slices.Sorted(maps.Keys(readers)), ", ") + "."
+	isNamed := false
+	for _, key := range slices.Sorted(maps.Keys(o.given)) {
+		if key != "name" {
+			isNamed = true
+			c.problem(o.at(key), remedy, "there is no shape %q", key)
+		}
+	}
+	if !isNamed {
+		c.problem(o.path, remedy, "the element has no shape")
+	}
+}
+
+// digestOf is the same for what is written alike.
+func digestOf(kind string, given any) string {
+	written, err := json.Marshal(given)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(append([]byte(kind+" "), written...))
+	return string(sum[:])
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }

@@ -118,9 +118,11 @@ func (c *compiler) listen(s *shape, given any, n *names) {
 		switch {
 		case o.has("receive"):
 			first := c.shape("receive", o.at("receive"), branch)
+			first.digest = digestOf("receive", o.given["receive"])
 			c.receive(first, o.get("receive"), n)
 		case o.has("delay"):
 			first := c.shape("delay", o.at("delay"), branch)
+			first.digest = digestOf("delay", o.given["delay"])
 			c.delay(first, o.get("delay"), n)
 		default:
 			o.get("receive")
@@ -162,6 +164,11 @@ func (c *compiler) length(o *object, key string, n *names, s *shape) *length {
 	if written, is := o.get(key).(string); is {
 		if interval, is := readInterval(written); is {
 			return &length{interval: interval}
+		}
+		if beginsInterval.MatchString(written) {
+			c.problem(o.at(key), "Write numbers with milliseconds, seconds, minutes, hours, days or weeks, such as 1 hour 30 minutes.",
+				"%q is no interval", shortened(written))
+			return nil
 		}
 	}
 	l := &length{expression: c.expression(o.at(key), o.given[key], n, cel.DurationType)}

@@ -22,6 +22,7 @@ const (
 var known = process.Known{
 	Orchestrations: map[string]json.RawMessage{},
 	Properties: map[string]string{
+		"ErrorReport.ErrorType": "text", "ErrorReport.FailureCode": "text",
 		numberName: "text", stateName: "text", "urn:shop#State": "text", "urn:p#N": "integer", "urn:p#Sum": "number", "MessageType": "text",
 		"ReceivePortName": "text", "MessageID": "integer", "CorrelationToken": "text",
 	},

@@ -2,6 +2,7 @@ package process
 
 import (
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +16,9 @@ var intervalUnits = map[string]time.Duration{
 
 // intervalMax is longer than any process waits.
 const intervalMax = 100 * 365 * 24 * time.Hour
+
+// beginsInterval finds a text that is meant as an interval: a number and a word follow one another in no expression.
+var beginsInterval = regexp.MustCompile(`^\s*[0-9.]+\s*[A-Za-z]+\s*$`)
 
 // readInterval reads an interval such as "1 hour 30 minutes"; false where a text is none.
 func readInterval(written string) (time.Duration, bool) {

@@ -34,7 +34,7 @@ func (c *compiler) object(path []string, given any, shorthand string) *object {
 	case nil:
 	default:
 		if shorthand == "" {
-			c.problem(path, "Write names and values.", "%s is %s", path[len(path)-1], describe(given))
+			c.problem(path, "Write names and values.", "%s is %s", called(path), describe(given))
 			break
 		}
 		o.given = map[string]any{shorthand: value}
@@ -83,7 +83,7 @@ func (o *object) need(key, what string) bool {
 		return true
 	}
 	o.get(key)
-	o.c.problem(o.path, "Give it: "+what+".", "%s needs %s", o.path[len(o.path)-1], key)
+	o.c.problem(o.path, "Give it: "+what+".", "%s needs %s", called(o.path), key)
 	return false
 }
 
@@ -164,12 +164,21 @@ func (o *object) member(key, name string) any {
 	return whole[name]
 }
 
+// called names in a message what stands at a path: elements of lists have numbers for names, which say nothing to a reader.
+func called(path []string) string {
+	last := path[len(path)-1]
+	if _, err := strconv.Atoi(last); err == nil {
+		return "the element"
+	}
+	return last
+}
+
 // end refuses the keys that nothing has asked for.
 func (o *object) end() {
 	for _, key := range slices.Sorted(maps.Keys(o.given)) {
 		if !slices.Contains(o.asked, key) {
 			asked := slices.Compact(slices.Sorted(slices.Values(o.asked)))
-			o.c.problem(o.at(key), "It has "+strings.Join(asked, ", ")+".", "%s has no %q", o.path[len(o.path)-1], key)
+			o.c.problem(o.at(key), "It has "+strings.Join(asked, ", ")+".", "%s has no %q", called(o.path), key)
 		}
 	}
 }

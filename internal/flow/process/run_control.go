@@ -102,7 +102,8 @@ func (a *forEach) advance(r *run, n *node) (outcome, *Fault) {
 				return hasStopped, nil
 			}
 			kid := r.begin(n.shape.children[0], n)
-			kid.Frames[0].Values[a.item] = n.List[n.Step-1]
+			// An element is kept once: in the list until it begins, then by what runs with it, and no more when that has ended.
+			kid.Frames[0].Values[a.item], n.List[n.Step-1] = n.List[n.Step-1], json.RawMessage("null")
 			n.Step++
 			n.Kids = append(n.Kids, kid)
 		}

@@ -24,6 +24,7 @@ type shape struct {
 	detail   string   // what the picture says of it
 	place    string   // path within the orchestration
 	path     []string // path within the definitions
+	digest   string   // of what is written of it; empty of a sequence
 	parent   *shape
 	children []*shape
 	names    *names // that it declares; each node of it has a frame of them

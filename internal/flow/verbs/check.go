@@ -213,6 +213,9 @@ func (a *application) apply(
 	}
 	// Somebody else may have applied something meanwhile.
 	faults, err := a.checkParts(ctx, document, before, after)
+	if err == nil && len(faults) == 0 {
+		faults, err = a.migrateRunning(ctx, tx, document, changes, after)
+	}
 	if err != nil {
 		return nil, err
 	}

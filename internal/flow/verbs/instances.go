@@ -82,7 +82,7 @@ func newInstancesCommand(env environment) *cobra.Command {
 	var after int64
 	cmd := &cobra.Command{
 		Use:   "instances",
-		Short: "List instances of orchestrations and what each waits for; resume or terminate them",
+		Short: "List instances of orchestrations and what each waits for; resume, migrate or terminate them",
 		Long: `List instances of orchestrations that are not over, the oldest first, and what each waits for. You see those of applications for
 which you hold the right VIEW.`,
 		Example: `  parley flow instances --status suspended
@@ -102,12 +102,14 @@ which you hold the right VIEW.`,
 	cmd.Flags().IntVar(&top, "limit", 100, "list at most so many")
 	cmd.Flags().Int64Var(&after, "after", 0, "list those behind this instance, the last one that was listed")
 	cmd.AddCommand(
-		newInstanceOperation(env, "resume", "Have suspended instances go on where they stand",
-			`Have suspended instances go on where they stand: a step that failed is tried again, and messages that came meanwhile are taken.`,
+		newInstanceOperation(env, "resume", "Have suspended instances go on, and those that wait for another attempt try at once",
+			`Have suspended instances go on where they stand: a step that failed is tried again, and messages that came meanwhile are taken.
+Those that are RETRYING do not wait for the time of their next attempt. Mend the cause first.`,
 			"resumed", flowstore.ResumeInstances),
 		newInstanceOperation(env, "terminate", "End instances where they stand",
 			`End instances where they stand. Nothing is compensated. They wait for nothing any more, and messages that they have not read are
 published again, given to a new instance or suspended, as their orchestration says.`, "terminated", flowstore.TerminateInstances),
+		newMigrateCommand(env),
 	)
 	return cmd
 }
@@ -117,6 +119,9 @@ type changedInstances struct {
 	Instances int  `json:"instances"`
 	DryRun    bool `json:"dry_run"`
 }
+
+// slice is how many instances one transaction changes.
+const slice = 1000
 
 // newInstanceOperation makes a verb that does something to instances, in slices that are a transaction each.
 func newInstanceOperation(
@@ -137,12 +142,13 @@ func newInstanceOperation(
 			return env.WithConnection(ctx, func(conn *pgx.Conn) error {
 				changed := changedInstances{DryRun: dryRun}
 				for {
-					n, err := do(ctx, conn, chosen, 1000, dryRun)
+					n, err := do(ctx, conn, chosen, slice, dryRun)
 					changed.Instances += n
 					if err != nil {
 						return fmt.Errorf("%s instances: %w", name, err)
 					}
-					if n == 0 || dryRun {
+					// One that is resumed may fail again while this goes on: it is resumed once.
+					if n == 0 || dryRun || name == "resume" && n < slice {
 						break
 					}
 				}
@@ -212,13 +218,40 @@ func writeInstances(out io.Writer, found []flowstore.Instance, top int) error {
 		}
 		fmt.Fprintf(table, "%d\t%s\t%d\t%s\t%s\t%d\t%d\t%s\t%s\n", i.InstanceID, verb.OneLine(i.Orchestration, 0), i.Version, i.Status,
 			verb.Moment(&i.BeganAt), i.Steps, i.Unread, verb.OrNone(verb.OneLine(strings.Join(texts, "; "), errorWidth)),
-			verb.OrNone(verb.OneLine(verb.OrEmpty(i.Error), errorWidth)))
+			verb.OrNone(verb.OneLine(placedError(i), errorWidth)))
 	}
-	if err := table.Flush(); err != nil || len(found) < top {
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if err := writeRemedies(out, found); err != nil || len(found) < top {
 		return err
 	}
 	_, err := fmt.Fprintf(out, "%d shown; for the next ones: --after %d\n", top, found[len(found)-1].InstanceID)
 	return err
+}
+
+// placedError gives the error of an instance behind the place of its shape, or nothing.
+func placedError(i flowstore.Instance) string {
+	if i.Error == nil || verb.OrEmpty(i.Path) == "" {
+		return verb.OrEmpty(i.Error)
+	}
+	return *i.Path + ": " + *i.Error
+}
+
+// writeRemedies writes each remedy of the instances once, in their order.
+func writeRemedies(out io.Writer, found []flowstore.Instance) error {
+	remedies := []string{}
+	for _, i := range found {
+		if remedy := verb.OneLine(verb.OrEmpty(i.Remedy), 0); remedy != "" && !slices.Contains(remedies, remedy) {
+			remedies = append(remedies, remedy)
+		}
+	}
+	for _, remedy := range remedies {
+		if _, err := fmt.Fprintln(out, "HINT:", remedy); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // oneInstance is an instance with what was tracked of it, for programs; a stable format. Of one that is over there is only that.
@@ -285,6 +318,9 @@ func writeInstance(out io.Writer, number int64, shown oneInstance) error {
 			i.Status, verb.Moment(&i.ChangedAt), verb.Counted(int(i.Steps), "step"))
 		if i.Error != nil {
 			fmt.Fprintf(out, "  %s at %s: %s\n", verb.OrEmpty(i.Code), verb.OrNone(verb.OrEmpty(i.Path)), verb.OneLine(*i.Error, 0))
+			if remedy := verb.OneLine(verb.OrEmpty(i.Remedy), 0); remedy != "" {
+				fmt.Fprintln(out, "  HINT:", remedy)
+			}
 		}
 		for _, at := range i.StandsAt {
 			fmt.Fprintf(out, "  stands at %s\n", verb.OneLine(at, 0))

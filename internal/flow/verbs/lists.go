@@ -160,8 +160,8 @@ func newMessagesCommand(env environment) *cobra.Command {
 func newFailuresCommand(env environment) *cobra.Command {
 	return list[flowstore.RoutingFailure]{
 		name: "failures", short: "List why messages matched nothing", nothing: "no message has matched nothing",
-		long: `List why messages matched no subscription, one row for a cause: which send port was nearest, what it missed, how many messages,
-and what to do. Messages of a cause are found by parley flow suspended --cause.`,
+		long: `List why messages matched no subscription, one row for a cause: which send port, or receive of an orchestration, was nearest,
+what it missed, how many messages, and what to do. Messages of a cause are found by parley flow suspended --cause.`,
 		example: "  parley flow failures --receive-port 'Orders in'", read: flowstore.RoutingFailures,
 		header: "CAUSE\tFAILURES\tFIRST\tLAST\tRECEIVE PORT\tTYPE\tEXPLANATION\tREMEDY",
 		write: func(out io.Writer, f flowstore.RoutingFailure) {

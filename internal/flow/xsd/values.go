@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 )
@@ -20,27 +21,32 @@ var integers = map[string][2]string{
 	"unsignedInt": {"0", "4294967295"}, "unsignedShort": {"0", "65535"}, "unsignedByte": {"0", "255"},
 }
 
-// lexical has the forms of the built-in types that a pattern describes.
-var lexical = map[string]*regexp.Regexp{
-	"boolean":      regexp.MustCompile(`^(?:true|false|0|1)$`),
-	"decimal":      regexp.MustCompile(`^[+-]?(?:\d+(?:\.\d*)?|\.\d+)$`),
-	"float":        regexp.MustCompile(`^(?:[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?|-?INF|NaN)$`),
-	"date":         regexp.MustCompile(`^(-?\d{4,}-\d\d-\d\d)(Z|[+-]\d\d:\d\d)?$`),
-	"time":         regexp.MustCompile(`^(\d\d:\d\d:\d\d(?:\.\d+)?)(Z|[+-]\d\d:\d\d)?$`),
-	"dateTime":     regexp.MustCompile(`^(-?\d{4,}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?)(Z|[+-]\d\d:\d\d)?$`),
-	"gYear":        regexp.MustCompile(`^-?\d{4,}(?:Z|[+-]\d\d:\d\d)?$`),
-	"gYearMonth":   regexp.MustCompile(`^-?\d{4,}-(?:0[1-9]|1[0-2])(?:Z|[+-]\d\d:\d\d)?$`),
-	"gMonth":       regexp.MustCompile(`^--(?:0[1-9]|1[0-2])(?:Z|[+-]\d\d:\d\d)?$`),
-	"gMonthDay":    regexp.MustCompile(`^--(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?:Z|[+-]\d\d:\d\d)?$`),
-	"gDay":         regexp.MustCompile(`^---(?:0[1-9]|[12]\d|3[01])(?:Z|[+-]\d\d:\d\d)?$`),
-	"duration":     regexp.MustCompile(`^-?P(?:\d+Y)?(?:\d+M)?(?:\d+D)?(?:T(?:\d+H)?(?:\d+M)?(?:\d+(?:\.\d+)?S)?)?$`),
-	"hexBinary":    regexp.MustCompile(`^(?:[0-9a-fA-F]{2})*$`),
-	"base64Binary": regexp.MustCompile(`^(?:[A-Za-z0-9+/]\s*){0,}(?:=\s*){0,2}$`),
-	"NMTOKEN":      regexp.MustCompile(`^[\pL\pN._:\-\x{B7}\pM]+$`),
-	"NCName":       regexp.MustCompile(`^[\pL_][\pL\pN._\-\x{B7}\pM]*$`),
-	"Name":         regexp.MustCompile(`^[\pL_:][\pL\pN._:\-\x{B7}\pM]*$`),
-	"QName":        regexp.MustCompile(`^[\pL_][\pL\pN._\-\x{B7}\pM]*(?::[\pL_][\pL\pN._\-\x{B7}\pM]*)?$`),
-	"language":     regexp.MustCompile(`^[a-zA-Z]{1,8}(?:-[a-zA-Z0-9]{1,8})*$`),
+// lexical has the forms of the built-in types that a pattern describes, which are compiled when they are first needed: most commands of the
+// program need none.
+var lexical = map[string]func() *regexp.Regexp{
+	"boolean":      compiled(`^(?:true|false|0|1)$`),
+	"decimal":      compiled(`^[+-]?(?:\d+(?:\.\d*)?|\.\d+)$`),
+	"float":        compiled(`^(?:[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?|-?INF|NaN)$`),
+	"date":         compiled(`^(-?\d{4,}-\d\d-\d\d)(Z|[+-]\d\d:\d\d)?$`),
+	"time":         compiled(`^(\d\d:\d\d:\d\d(?:\.\d+)?)(Z|[+-]\d\d:\d\d)?$`),
+	"dateTime":     compiled(`^(-?\d{4,}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?)(Z|[+-]\d\d:\d\d)?$`),
+	"gYear":        compiled(`^-?\d{4,}(?:Z|[+-]\d\d:\d\d)?$`),
+	"gYearMonth":   compiled(`^-?\d{4,}-(?:0[1-9]|1[0-2])(?:Z|[+-]\d\d:\d\d)?$`),
+	"gMonth":       compiled(`^--(?:0[1-9]|1[0-2])(?:Z|[+-]\d\d:\d\d)?$`),
+	"gMonthDay":    compiled(`^--(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?:Z|[+-]\d\d:\d\d)?$`),
+	"gDay":         compiled(`^---(?:0[1-9]|[12]\d|3[01])(?:Z|[+-]\d\d:\d\d)?$`),
+	"duration":     compiled(`^-?P(?:\d+Y)?(?:\d+M)?(?:\d+D)?(?:T(?:\d+H)?(?:\d+M)?(?:\d+(?:\.\d+)?S)?)?$`),
+	"hexBinary":    compiled(`^(?:[0-9a-fA-F]{2})*$`),
+	"base64Binary": compiled(`^(?:[A-Za-z0-9+/]\s*){0,}(?:=\s*){0,2}$`),
+	"NMTOKEN":      compiled(`^[\pL\pN._:\-\x{B7}\pM]+$`),
+	"NCName":       compiled(`^[\pL_][\pL\pN._\-\x{B7}\pM]*$`),
+	"Name":         compiled(`^[\pL_:][\pL\pN._:\-\x{B7}\pM]*$`),
+	"QName":        compiled(`^[\pL_][\pL\pN._\-\x{B7}\pM]*(?::[\pL_][\pL\pN._\-\x{B7}\pM]*)?$`),
+	"language":     compiled(`^[a-zA-Z]{1,8}(?:-[a-zA-Z0-9]{1,8})*$`),
+}
+
+func compiled(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }
 
 var sameForm = map[string]string{"double": "float", "ID": "NCName", "IDREF": "NCName", "ENTITY": "NCName", "NOTATION": "QName"}
@@ -97,12 +103,12 @@ func checkForm(base, value string) string {
 	if other := sameForm[base]; other != "" {
 		form = other
 	}
-	if pattern := lexical[form]; pattern != nil && !pattern.MatchString(value) ||
+	if pattern := lexical[form]; pattern != nil && !pattern().MatchString(value) ||
 		form == "duration" && !strings.ContainsAny(value, "0123456789") {
 		return fmt.Sprintf("%q is no xs:%s", shortened(value), base)
 	}
 	if layout := map[string]string{"date": "2006-01-02", "time": "15:04:05", "dateTime": "2006-01-02T15:04:05"}[form]; layout != "" {
-		found := lexical[form].FindStringSubmatch(value)
+		found := lexical[form]().FindStringSubmatch(value)
 		if _, err := time.Parse(layout, strings.TrimPrefix(found[1], "-")); err != nil && !strings.Contains(found[1], "24:00:00") {
 			return fmt.Sprintf("%q is no xs:%s: there is no such day or time", shortened(value), base)
 		}

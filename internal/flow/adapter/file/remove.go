@@ -126,7 +126,8 @@ func (b *box) same(name string, e folder.Entry, isNamed bool) (same *os.File, er
 		return nil, fmt.Errorf("open the file: %w", err)
 	}
 	now := identify(info)
-	if !info.Mode().IsRegular() || now.Size != e.Size || now.Modified != e.Modified || isNamed && now.Changed != e.Changed {
+	isOther := now.Inode != e.Inode || now.Size != e.Size || now.Modified != e.Modified || isNamed && now.Changed != e.Changed
+	if !info.Mode().IsRegular() || isOther {
 		return nil, nil
 	}
 	if now.IsSame(e.Identity) { // its content needs not be read once more

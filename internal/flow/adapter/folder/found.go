@@ -71,14 +71,15 @@ func (e Entry) encoded() json.RawMessage {
 const longestPath = 600
 
 // Key is under which the ledger knows a file. It has all by which a file is told from another of that name, so that the same content that
-// comes again, under the same name and with the same time of its last writing, is new.
+// comes again, under the same name and with the same time of its last writing, is new. The times of a file system go in steps of some
+// milliseconds, within which its number alone differs.
 func (e Entry) Key() string {
 	name := e.Path
 	if len(name) > longestPath {
 		sum := sha256.Sum256([]byte(e.File()))
 		name = "sha256:" + hex.EncodeToString(sum[:])
 	}
-	return fmt.Sprintf("%s:%d:%d:%d:%s", e.SHA256, e.Size, e.Modified, e.Changed, name)
+	return fmt.Sprintf("%s:%d:%d:%d:%d:%s", e.SHA256, e.Size, e.Modified, e.Changed, e.Inode, name)
 }
 
 // Hidden is how the name begins under which a file is removed, in its folder. No process knows the rest of it before, so that between the

@@ -95,6 +95,12 @@ func (w *world) until(what string, query string, want int) {
 	parleytest.Until(w.T, what, func() bool { return sqltest.Value[int](w.Session, query) == want })
 }
 
+func (w *world) put(body []byte, options ...parley.PutOption) {
+	w.Helper()
+	_, err := parley.Put(w.Context(), w.Pool, "simple", body, options...)
+	w.require(err)
+}
+
 func (w *world) require(err error) {
 	w.Helper()
 	if err != nil {
@@ -135,7 +141,7 @@ func TestAMessageStaysInItsQueueWhenPublishingFails(t *testing.T) {
 	w := newWorld(t)
 	w.Exec("select parley.grant('RECEIVE', 'QUEUE', 'simple', $1)", w.role)
 	for i := range 5 {
-		w.require(parley.Put(t.Context(), w.Pool, "simple", fmt.Appendf(nil, "%d", i), parley.WithKey("k")))
+		w.put(fmt.Appendf(nil, "%d", i), parley.WithKey("k"))
 	}
 	refusals := 0
 	in := &box{refuse: func() error { refusals++; return map[bool]error{true: errors.New("the box is away")}[refusals < 3] }}
@@ -154,13 +160,13 @@ func TestNothingIsReceivedWhileIntakeIsThrottled(t *testing.T) {
 	w.Exec("select parley.grant('RECEIVE', 'QUEUE', 'simple', $1)", w.role)
 	in := &box{}
 	stop := w.run(in, "queue:simple", `{"poll_interval": "50 milliseconds"}`)
-	w.require(parley.Put(t.Context(), w.Pool, "simple", []byte("1")))
+	w.put([]byte("1"))
 	w.until("one is taken", "select count(*)::integer from public.taken", 1)
 	in.Throttle(true)
 	parleytest.Until(t, "the consumer has gone", func() bool {
 		return sqltest.Value[int](w.Session, "select count(*)::integer from pg_stat_activity where datname = current_database() and query ilike 'listen%'") == 0
 	})
-	w.require(parley.Put(t.Context(), w.Pool, "simple", []byte("2")))
+	w.put([]byte("2"))
 	in.Throttle(false)
 	w.until("the other is taken", "select count(*)::integer from public.taken", 2)
 	w.require(stop())

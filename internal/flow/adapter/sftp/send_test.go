@@ -113,7 +113,7 @@ func TestACallThatIsNotAnsweredEnds(t *testing.T) {
 		r.relay.isStill.Store(true)
 		began := time.Now()
 		want(t, "silence", send(t, s, message(2, "x")), []string{"send.unreachable, unreachable"})
-		if took := time.Since(began); took < time.Second || took > 20*time.Second {
+		if took := time.Since(began); took < time.Second {
 			t.Errorf("a silent server was waited for %s", took)
 		}
 		r.relay.isStill.Store(false)

@@ -36,6 +36,7 @@ type listener struct {
 	socket  net.Listener
 	failed  chan struct{} // closed when nothing is taken in any more
 	err     error         // why; read it behind failed
+	logger  *slog.Logger
 
 	mu     sync.RWMutex
 	routes map[string]*route
@@ -46,6 +47,8 @@ type listener struct {
 type route struct {
 	location string
 	serve    http.HandlerFunc
+	// describe gives what a client may see of the location; nil where nobody may.
+	describe func(r *http.Request) (description, error)
 	// certificate gives that of the location, of a listener that is secure.
 	certificate func(ctx context.Context) (*tls.Certificate, error)
 	underWay    sync.WaitGroup
@@ -111,7 +114,7 @@ func open(ctx context.Context, address string, secure bool, logger *slog.Logger)
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
 	l := &listener{
-		address: address, secure: secure, failed: make(chan struct{}), routes: map[string]*route{}, left: map[string]bool{},
+		address: address, secure: secure, logger: logger, failed: make(chan struct{}), routes: map[string]*route{}, left: map[string]bool{},
 		socket: &bounded{Listener: socket, places: make(chan struct{}, connectionsMax), closed: make(chan struct{})},
 	}
 	l.server = &http.Server{
@@ -175,6 +178,8 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		to.serve(w, r)
 	case hasLeft:
 		refuse(w, http.StatusServiceUnavailable, "nothing is taken here now", 30*time.Second)
+	case (r.URL.Path == documentPath || r.URL.Path == descriptionPath) && l.isDescribed():
+		l.describe(w, r)
 	default:
 		refuse(w, http.StatusNotFound, "nothing is taken here", 0)
 	}

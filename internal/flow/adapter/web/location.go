@@ -25,6 +25,10 @@ type location struct {
 	mu    sync.Mutex
 	pair  *tls.Certificate
 	until time.Time // when the certificate is read again
+
+	describing   sync.Mutex
+	definitions  definitions
+	definedUntil time.Time // when the host is asked for the definitions again
 }
 
 func newLocation(e adapter.Endpoint, shared *listeners) (*location, error) {
@@ -56,6 +60,9 @@ func (l *location) Run(ctx context.Context, in adapter.Intake) error {
 	defer stop()
 	l.Logger.Debug("taking requests", "location", l.Name, "address", address, "path", l.url.Path)
 	r := &route{location: l.Name, serve: l.handler(work, in), certificate: l.certificate}
+	if l.settings.OpenAPI != shownToNobody {
+		r.describe = l.describe
+	}
 	joined, err := l.shared.join(ctx, address, l.url.Path, l.url.Scheme == "https", r, l.Logger)
 	if err != nil {
 		return err

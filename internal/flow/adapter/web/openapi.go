@@ -20,6 +20,7 @@ type definitions struct {
 }
 
 type described struct {
+	Application string `json:"application"`
 	Description string `json:"description"`
 	Responds    bool   `json:"responds"`
 }
@@ -56,7 +57,8 @@ func OpenAPI(written json.RawMessage, title, version, listener string) (json.Raw
 	if err := json.Unmarshal(written, &d); err != nil {
 		return nil, fmt.Errorf("read the definitions: %w", err)
 	}
-	page := &apiPage{definitions: d, paths: object{}, schemas: object{}, security: object{}, of: map[string]string{}}
+	page := newAPIPage()
+	page.definitions = d
 	for _, name := range slices.Sorted(maps.Keys(d.Locations)) {
 		if err := page.add(name, d.Locations[name], listener); err != nil {
 			return nil, err
@@ -65,11 +67,7 @@ func OpenAPI(written json.RawMessage, title, version, listener string) (json.Raw
 	if len(page.paths) == 0 {
 		return nil, errNoLocation
 	}
-	document := object{
-		"openapi": "3.1.0", "info": object{"title": title, "version": version}, "paths": page.paths,
-		"components": object{"schemas": page.schemas, "securitySchemes": page.security, "responses": commonResponses()},
-	}
-	return json.MarshalIndent(document, "", "  ")
+	return page.document(title, version)
 }
 
 // apiPage is a document that is being written.
@@ -78,6 +76,28 @@ type apiPage struct {
 
 	paths, schemas, security object
 	of                       map[string]string // the location of each path
+	operations               map[string]bool   // their identifiers
+	sources                  map[string]string // the texts of the schemas
+	isServed                 bool              // whether a listener serves the document, which describes itself alone
+}
+
+func newAPIPage() *apiPage {
+	return &apiPage{
+		paths: object{}, schemas: object{}, security: object{}, of: map[string]string{}, operations: map[string]bool{},
+		sources: map[string]string{},
+	}
+}
+
+// document gives the document of what was added.
+func (p *apiPage) document(title, version string) (json.RawMessage, error) {
+	document := object{
+		"openapi": "3.1.0", "info": object{"title": title, "version": version}, "paths": p.paths,
+		"components": object{"schemas": p.schemas, "securitySchemes": p.security, "responses": commonResponses()},
+	}
+	if p.isServed {
+		document["servers"] = []object{{"url": "/"}}
+	}
+	return json.MarshalIndent(document, "", "  ")
 }
 
 // add describes a location.
@@ -96,30 +116,53 @@ func (p *apiPage) add(name string, l describedLocation, listener string) error {
 		return fmt.Errorf("the path %s is that of the locations %q and %q: describe one listener at a time", u.Path, other, name)
 	}
 	p.of[u.Path] = name
-	item := object{"servers": []object{{"url": (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()}}}
-	for _, method := range settings.Methods {
-		item[strings.ToLower(method)] = p.operation(name, l, method, &settings)
+	item := object{}
+	if !p.isServed {
+		item["servers"] = []object{{"url": (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()}}
 	}
-	p.paths[u.Path] = item
+	security := ""
+	if scheme, has := settings.scheme(); has {
+		security = unused(identifier(settings.Authentication+"."+name), func(name string) bool { return p.security[name] != nil })
+		p.security[security] = scheme
+	}
+	for _, method := range settings.Methods {
+		item[strings.ToLower(method)] = p.operation(name, l, method, security, &settings)
+	}
+	// Braces would stand for parameters.
+	p.paths[(&url.URL{Path: u.Path}).EscapedPath()] = item
 	return nil
 }
 
-// operation describes a method of a location.
-func (p *apiPage) operation(name string, l describedLocation, method string, s *receiveSettings) object {
+// operation describes a method of a location; security names how its callers identify themselves, empty: not at all.
+func (p *apiPage) operation(name string, l describedLocation, method, security string, s *receiveSettings) object {
 	port := p.Ports[l.Port]
 	made := object{
-		"operationId": identifier(strings.ToLower(method) + "." + name), "summary": name, "tags": []string{l.Port},
+		"operationId": p.operationID(method, name), "summary": name, "tags": []string{l.Port},
 		"requestBody": object{"required": true, "content": p.content(s)}, "parameters": parameters(s), "responses": responses(port, s),
 	}
 	if text := strings.TrimSpace(l.Description + "\n\n" + port.Description); text != "" {
 		made["description"] = text
 	}
-	if scheme, has := s.scheme(); has {
-		named := identifier(s.Authentication + "." + name)
-		p.security[named] = scheme
-		made["security"] = []object{{named: []string{}}}
+	if security != "" {
+		made["security"] = []object{{security: []string{}}}
 	}
 	return made
+}
+
+// operationID names an operation as no other one is.
+func (p *apiPage) operationID(method, name string) string {
+	id := unused(identifier(strings.ToLower(method)+"."+name), func(id string) bool { return p.operations[id] })
+	p.operations[id] = true
+	return id
+}
+
+// unused gives a name that is not taken: the one that is wanted, or one with a number behind it.
+func unused(wanted string, isTaken func(name string) bool) string {
+	name := wanted
+	for n := 2; isTaken(name); n++ {
+		name = fmt.Sprint(wanted, "_", n)
+	}
+	return name
 }
 
 // content describes the body of a request.
@@ -158,11 +201,11 @@ func (p *apiPage) schema(name string, t describedType) (schema object, mediaType
 		}
 		return schema, mediaType
 	}
-	p.embed(t.Schema.Documents)
-	if _, has := p.schemas[identifier(t.Schema.File)]; !has {
+	place := p.embed(t.Schema.Documents)[t.Schema.File]
+	if place == "" {
 		return object{"title": name}, mediaType
 	}
-	return object{"$ref": "#/components/schemas/" + identifier(t.Schema.File)}, mediaType
+	return object{"$ref": place}, mediaType
 }
 
 var notInIdentifiers = regexp.MustCompile(`[^A-Za-z0-9._-]+`)

@@ -9,15 +9,27 @@ import (
 	"strings"
 )
 
-// embed puts JSON Schemas, by their files, into the document. References among them lead to their places there.
-func (p *apiPage) embed(documents map[string]string) {
-	schemas, places := map[string]object{}, map[string]string{}
+// embed puts JSON Schemas, by their files, into the document, and gives the place of each. References among them lead to these places.
+// Files of one name that are not the same, of two applications, have places of their own.
+func (p *apiPage) embed(documents map[string]string) (places map[string]string) {
+	schemas, named, taken := map[string]object{}, map[string]string{}, map[string]bool{}
+	places = map[string]string{}
+	suffix := unused("", func(suffix string) bool {
+		for file, text := range documents {
+			if other, has := p.sources[identifier(file)+suffix]; has && other != text {
+				return true
+			}
+		}
+		return false
+	})
 	for _, file := range slices.Sorted(maps.Keys(documents)) {
 		var schema object
 		if json.Unmarshal([]byte(documents[file]), &schema) != nil {
 			continue
 		}
-		schemas[file], places[file] = schema, "#/components/schemas/"+identifier(file)
+		named[file] = unused(identifier(file)+suffix, func(name string) bool { return taken[name] })
+		taken[named[file]] = true
+		schemas[file], places[file] = schema, "#/components/schemas/"+named[file]
 		if id, is := schema["$id"].(string); is {
 			places[strings.TrimSuffix(id, "#")] = places[file]
 		}
@@ -29,8 +41,9 @@ func (p *apiPage) embed(documents map[string]string) {
 		}
 		delete(schema, "$id")
 		moveReferences(schema, base, places[file], places)
-		p.schemas[identifier(file)] = schema
+		p.schemas[named[file]], p.sources[named[file]] = schema, documents[file]
 	}
+	return places
 }
 
 // moveReferences has references in a schema, which was base before and is at place now, lead to where other schemas are now.

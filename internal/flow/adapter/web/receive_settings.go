@@ -38,6 +38,7 @@ type receiveSettings struct {
 	PromotedHeaders   map[string]string `json:"promoted_headers"`
 	Query             map[string]string `json:"query"`
 	PromotedQuery     map[string]string `json:"promoted_query"`
+	OpenAPI           string            `json:"openapi"`
 	SuspendedStatus   int               `json:"suspended_status"`
 	MaxBytes          int64             `json:"max_bytes"`
 	MaxRequests       int               `json:"max_requests"`
@@ -48,7 +49,7 @@ type receiveSettings struct {
 func defaultReceive() receiveSettings {
 	return receiveSettings{
 		BearerHeader: authorization, HMAC: defaultSignature(), Methods: []string{"POST"}, Idempotency: "optional",
-		IdempotencyHeader: "Idempotency-Key", SuspendedStatus: 202, MaxBytes: 16 << 20, MaxRequests: 100,
+		IdempotencyHeader: "Idempotency-Key", OpenAPI: shownToNobody, SuspendedStatus: 202, MaxBytes: 16 << 20, MaxRequests: 100,
 		ReadTimeout: adapter.Duration(time.Minute), DrainTimeout: adapter.Duration(30 * time.Second),
 	}
 }
@@ -185,6 +186,7 @@ func (s *receiveSettings) checkLimits() []adapter.Problem {
 	if !slices.Contains([]string{"optional", "required", "ignored"}, s.Idempotency) {
 		wrong("idempotency", fmt.Sprintf("%q is not known", s.Idempotency), "Write optional, required or ignored.")
 	}
+	problems = append(problems, adapter.OneOf("openapi", s.OpenAPI, shownToNobody, shownToCallers, shownToEveryone)...)
 	if s.SuspendedStatus != 202 && s.SuspendedStatus != 422 {
 		wrong("suspended_status", "it is neither 202 nor 422", "Write 202 to accept bad input, which an operator mends, or 422.")
 	}

@@ -10,6 +10,7 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -233,8 +234,7 @@ func (l *location) head(r *http.Request) (adapter.Input, error) {
 	if err := l.identify(r, &input); err != nil {
 		return input, err
 	}
-	l.properties(r, &input)
-	return input, nil
+	return input, l.properties(r, &input)
 }
 
 // identify reads the idempotency key.
@@ -256,20 +256,37 @@ func (l *location) identify(r *http.Request, input *adapter.Input) error {
 	return nil
 }
 
-// properties reads what the settings make properties of.
-func (l *location) properties(r *http.Request, input *adapter.Input) {
-	set := func(into map[string]any, from map[string]string, get func(name string) string) {
-		for name, property := range from {
-			if value := get(name); value != "" {
-				into[property] = strings.ReplaceAll(strings.ToValidUTF8(value, "\uFFFD"), "\x00", "\uFFFD")
+// properties reads what the settings make properties of. A value that comes twice is refused: what is in front of the listener may have
+// judged by another one of the two than a filter would.
+func (l *location) properties(r *http.Request, input *adapter.Input) error {
+	query := url.Values{}
+	if len(l.settings.Query)+len(l.settings.PromotedQuery) > 0 {
+		var err error
+		if query, err = url.ParseQuery(r.URL.RawQuery); err != nil {
+			return &refusal{status: http.StatusBadRequest, reason: "the query cannot be read"}
+		}
+	}
+	for _, of := range []struct {
+		into   map[string]any
+		from   map[string]string
+		values func(name string) []string
+	}{
+		{input.Written, l.settings.Headers, r.Header.Values},
+		{input.Written, l.settings.Query, func(name string) []string { return query[name] }},
+		{input.Promoted, l.settings.PromotedHeaders, r.Header.Values},
+		{input.Promoted, l.settings.PromotedQuery, func(name string) []string { return query[name] }},
+	} {
+		for name, property := range of.from {
+			given := of.values(name)
+			if len(given) > 1 {
+				return &refusal{status: http.StatusBadRequest, reason: name + " is there more than once"}
+			}
+			if len(given) == 1 && given[0] != "" {
+				of.into[property] = strings.ReplaceAll(strings.ToValidUTF8(given[0], "\uFFFD"), "\x00", "\uFFFD")
 			}
 		}
 	}
-	query := r.URL.Query()
-	set(input.Written, l.settings.Headers, r.Header.Get)
-	set(input.Written, l.settings.Query, query.Get)
-	set(input.Promoted, l.settings.PromotedHeaders, r.Header.Get)
-	set(input.Promoted, l.settings.PromotedQuery, query.Get)
+	return nil
 }
 
 // read gives the body of a request, whose client may neither be slow nor send too much.
