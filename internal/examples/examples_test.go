@@ -33,7 +33,10 @@ type language struct {
 	waits           string                      // how a session that waits for messages shows in pg_stat_activity, inReceive when empty
 }
 
-const inReceive = "wait_event = 'PgSleep'"
+const (
+	inReceive = "wait_event = 'PgSleep'"
+	listening = "state = 'idle' and query = 'listen parley'"
+)
 
 func always(command ...string) func(string) []string { return func(string) []string { return command } }
 
@@ -60,14 +63,22 @@ var languages = map[string]language{
 		tools: []string{"python3"},
 		prepare: func(cache string) []string {
 			return []string{"sh", "-ec", `test -x "$1/venv/bin/pip" || python3 -m venv "$1/venv"
-				"$1/venv/bin/pip" install --quiet --disable-pip-version-check --requirement requirements.txt`, "sh", cache}
+				cp -r "$2/clients/python" package # pip builds where it finds the source
+				"$1/venv/bin/pip" install --quiet --disable-pip-version-check --requirement requirements.txt "./package[test]"`, "sh", cache, root}
 		},
 		shop: inVenv("shop.py"), warehouse: inVenv("warehouse.py"), bodies: inVenv("bodies.py"), mistakes: inVenv("mistakes.py"),
+		waits: listening,
 	},
 	"node": {
-		tools:   []string{"node", "npm"},
-		prepare: always("npm", "ci", "--silent", "--no-fund", "--no-audit", "--ignore-scripts"),
-		shop:    always("node", "shop.js"), warehouse: always("node", "warehouse.js"),
+		tools: []string{"node", "npm"},
+		prepare: func(string) []string {
+			const quiet = "--silent --no-fund --no-audit --ignore-scripts"
+			return []string{
+				"sh", "-ec", `cp -r "$1/clients/node" package; rm -rf package/node_modules; npm ci ` + quiet +
+					`; npm install ` + quiet + ` --no-save --install-links --prefer-offline ./package`, "sh", root,
+			}
+		},
+		shop: always("node", "shop.js"), warehouse: always("node", "warehouse.js"), waits: listening,
 		bodies: always("node", "bodies.js"), mistakes: always("node", "mistakes.js"),
 	},
 	// It is a part of this module, so it is built where it stands and not in the copy.
@@ -76,12 +87,18 @@ var languages = map[string]language{
 		prepare: func(cache string) []string {
 			return []string{"sh", "-ec", `go -C "$2" build -o "$1/" ./examples/go/...`, "sh", cache, root}
 		},
-		shop: built("shop"), warehouse: built("warehouse"), waits: "state = 'idle' and query = 'listen parley'",
+		shop: built("shop"), warehouse: built("warehouse"), waits: listening,
 	},
 	"java": {
-		tools:   []string{"java", "javac", "mvn"},
-		prepare: maven,
-		shop:    java("Shop"), warehouse: java("Warehouse"), bodies: java("Bodies"),
+		tools: []string{"java", "javac", "mvn"},
+		prepare: func(string) []string {
+			return []string{
+				"sh", "-ec", `cp -r "$1/clients/java" package; rm -rf package/target
+				mvn --quiet --batch-mode -f package install -Dmaven.test.skip=true
+				` + strings.Join(maven(""), " "), "sh", root,
+			}
+		},
+		shop: java("Shop"), warehouse: java("Warehouse"), bodies: java("Bodies"), waits: listening,
 	},
 	"spring": {
 		tools:   []string{"java", "javac", "mvn"},
@@ -126,6 +143,7 @@ var start = sync.OnceValues(func() (*postgres.Server, error) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
+	removePrepared()
 	if server, err := start(); err == nil {
 		_ = server.Stop(context.Background())
 		_ = os.RemoveAll(server.Folder())
@@ -152,7 +170,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// A workspace is a copy of a language's folder, with a database and with packages fetched and programs built.
+// A workspace is the copy of a language's folder that has its packages and programs, and a database.
 type workspace struct {
 	db            *pgx.Conn
 	cache, folder string
@@ -161,23 +179,18 @@ type workspace struct {
 
 func (l language) workspace(t *testing.T, name string) *workspace {
 	t.Helper()
-	caches, err := os.UserCacheDir()
+	return l.workspaceOf(t, name, name)
+}
+
+// workspaceOf is workspace with a database of another name.
+func (l language) workspaceOf(t *testing.T, name, database string) *workspace {
+	t.Helper()
+	cache, folder, err := l.prepared(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &workspace{cache: filepath.Join(caches, "parley-examples", name), folder: t.TempDir()}
-	if err := os.MkdirAll(w.cache, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for _, source := range []string{filepath.Join("../../examples", name), filepath.Join("testdata", name)} {
-		if _, err := os.Stat(source); err == nil {
-			if err := os.CopyFS(w.folder, os.DirFS(source)); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	w.db, w.environment = database(t, name)
-	w.complete(t, l.prepare(w.cache), 10*parleytest.Patience)
+	w := &workspace{cache: cache, folder: folder}
+	w.db, w.environment = newDatabase(t, database)
 	return w
 }
 
@@ -241,8 +254,22 @@ func (w *workspace) packsEachOrderOnce(t *testing.T, l language) {
 	})
 }
 
-// database makes a database with the schema and the two services, and says in the environment where it is.
-func database(t *testing.T, name string) (*pgx.Conn, []string) {
+// newDatabase makes a database with the schema and the two services, and says in the environment where it is.
+func newDatabase(t *testing.T, name string) (*pgx.Conn, []string) {
+	t.Helper()
+	db, environment := schemaAlone(t, name)
+	setup, err := os.ReadFile("../../examples/setup.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec(t.Context(), string(setup)); err != nil {
+		t.Fatal(err)
+	}
+	return db, environment
+}
+
+// schemaAlone makes a database with nothing but the schema.
+func schemaAlone(t *testing.T, name string) (*pgx.Conn, []string) {
 	t.Helper()
 	server, err := start()
 	if err != nil {
@@ -254,13 +281,6 @@ func database(t *testing.T, name string) (*pgx.Conn, []string) {
 	}
 	db := connect(t, server.DSN(name))
 	if err := schema.Install(t.Context(), db); err != nil {
-		t.Fatal(err)
-	}
-	setup, err := os.ReadFile("../../examples/setup.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := db.Exec(t.Context(), string(setup)); err != nil {
 		t.Fatal(err)
 	}
 	address, err := server.TCPDSN(name)

@@ -14,7 +14,7 @@ import (
 // Where no check of clients is set for the database, the first wait of a session asks for itself whether its client is there. Over TCP the
 // first write to a client that is gone succeeds, so it takes two.
 func TestFirstWaitOverTCPTakesNothingForAClientThatIsGone(t *testing.T) {
-	db, environment := database(t, "first_wait")
+	db, environment := newDatabase(t, "first_wait")
 	if _, err := db.Exec(t.Context(), "alter database first_wait reset client_connection_check_interval"); err != nil {
 		t.Fatal(err)
 	}

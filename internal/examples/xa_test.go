@@ -31,7 +31,7 @@ func TestDistributedTransactionsMoveEachMessageOnce(t *testing.T) {
 		}
 	}
 	w := language{prepare: maven}.workspace(t, "xa")
-	second, environment := database(t, "xa_second")
+	second, environment := newDatabase(t, "xa_second")
 	w.environment = append(jdbcAs("FIRST_URL", w.environment), jdbcAs("SECOND_URL", environment)...)
 	for _, db := range []*pgx.Conn{w.db, second} {
 		execute(t, db, "select parley.create_queue('jobs', kind => 'SIMPLE', poison_rollbacks => 15)")

@@ -12,8 +12,8 @@ public class Bodies {
       send(connection, "send", handle, "chair");
       send(connection, "send", handle, new byte[] {0x00, (byte) 0xff});
       // The driver gives a String the type text, so that JSON needs a cast.
-      Warehouse.call(connection, "select parley.send(?, ?, ?::jsonb)", handle, "DEFAULT", "{\"seats\": [1, 2]}");
-      Warehouse.call(connection, "select parley.send(?, ?, ?::jsonb)", handle, "DEFAULT", "[1, 2]");
+      Shop.call(connection, "select parley.send(?, ?, ?::jsonb)", handle, "DEFAULT", "{\"seats\": [1, 2]}");
+      Shop.call(connection, "select parley.send(?, ?, ?::jsonb)", handle, "DEFAULT", "[1, 2]");
       send(connection, "send_batch", handle, connection.createArrayOf("text", new String[] {"a", "b"}));
       send(connection, "send_batch_binary", handle, connection.createArrayOf("bytea", new byte[][] {{0x00}, {(byte) 0xff}}));
       send(connection, "send_batch", handle, connection.createArrayOf("text", new String[] {"{\"a\": 1}", "[2]"}));
@@ -22,6 +22,6 @@ public class Bodies {
   }
 
   private static void send(Connection connection, String call, UUID handle, Object body) throws SQLException {
-    Warehouse.call(connection, "select parley." + call + "(?, ?, ?)", handle, "DEFAULT", body);
+    Shop.call(connection, "select parley." + call + "(?, ?, ?)", handle, "DEFAULT", body);
   }
 }

@@ -24,22 +24,22 @@ public class Shop {
     UUID handle = value(connection, "select parley.begin_dialog('shop', 'warehouse')", UUID.class);
     Integer order =
         value(connection, "insert into orders (conversation_handle) values (?) returning order_id", Integer.class, handle);
-    Warehouse.call(connection, "select parley.send(?, ?, ?)", handle, "DEFAULT", order.toString());
+    call(connection, "select parley.send(?, ?, ?)", handle, "DEFAULT", order.toString());
     connection.commit();
   }
 
   private static void collect(Connection connection) throws SQLException {
     connection.commit();
-    Warehouse.await(connection, "shop_queue");
+    await(connection, "shop_queue");
     try (PreparedStatement statement =
             connection.prepareStatement("select * from parley.receive('shop_queue')");
         ResultSet messages = statement.executeQuery()) {
       while (messages.next()) {
         UUID handle = messages.getObject("conversation_handle", UUID.class);
         if (messages.getString("message_type_name").equals("DEFAULT")) {
-          Warehouse.call(connection, "update orders set is_packed = true where conversation_handle = ?", handle);
+          call(connection, "update orders set is_packed = true where conversation_handle = ?", handle);
         }
-        Warehouse.call(connection, "select parley.end_conversation(?)", handle);
+        call(connection, "select parley.end_conversation(?)", handle);
       }
     }
     connection.commit();
@@ -55,6 +55,26 @@ public class Shop {
         rows.next();
         return rows.getObject(1, type);
       }
+    }
+  }
+
+  /** Waits outside of a transaction: a statement that waits in one keeps dead rows of the server from being removed. */
+  static void await(Connection connection, String queue) throws SQLException {
+    connection.setAutoCommit(true);
+    try {
+      call(connection, "call parley.wait_for_message(?, 5000)", queue);
+    } finally {
+      connection.setAutoCommit(false);
+    }
+  }
+
+  /** Calls execute: executeUpdate refuses a SELECT, also one that gives nothing. */
+  static void call(Connection connection, String statement, Object... parameters) throws SQLException {
+    try (PreparedStatement prepared = connection.prepareStatement(statement)) {
+      for (int i = 0; i < parameters.length; i++) {
+        prepared.setObject(i + 1, parameters[i]);
+      }
+      prepared.execute();
     }
   }
 }
