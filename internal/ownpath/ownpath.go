@@ -72,3 +72,12 @@ func require(what, path string, links int) error {
 	}
 	return nil
 }
+
+// ownerOf gives the number of the user to whom a file belongs.
+func ownerOf(info os.FileInfo) (owner int, isKnown bool) {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, false
+	}
+	return int(stat.Uid), true
+}

@@ -231,7 +231,7 @@ func TestTheDocumentationNamesWhatExists(t *testing.T) {
 func isNoObject(name string) bool {
 	return slices.Contains([]string{
 		"go", "service", "socket", "md", "yml", "yaml", "json", "svg", "log", "key", "conf", "example", "rules", "env", "v1", "reader", "notify",
-		"allow_unknown_targets",
+		"allow_unknown_targets", "tsql",
 	}, name)
 }
 

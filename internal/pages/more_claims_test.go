@@ -5,7 +5,7 @@ var pageClaims = []claim{
 	{"concepts/broker", "| `NONE` (default) |", `
 		select public.holds_after('select parley.create_message_type(''//v'')',
 			'select validation_desc = ''NONE'' from parley.service_message_types where name = ''//v''')`},
-	{"concepts/broker", "| `EMPTY` | nothing | | `WELL_FORMED_XML` | an XML document, or nothing | | `VALID_XML` |", `
+	{"concepts/broker", "| `EMPTY` | nothing | | `WELL_FORMED_XML` | XML, a document or a fragment, or nothing | | `VALID_XML` |", `
 		select bool_and(public.number_of(format('select parley.create_message_type(%L, %L)', '//' || v, v)) = 'no error')
 		from unnest(array['NONE', 'EMPTY', 'WELL_FORMED_XML', 'JSON']) as v`},
 	{"concepts/broker", "An empty body is stored as none, that is as null.", `

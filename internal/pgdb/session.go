@@ -57,7 +57,28 @@ const ownSettings = `
 //
 // Each name in the statement is spelled in full: it has to find no function and no operator in a schema that stands in the search path, in
 // which others may create objects.
+//
+// A statement_timeout of the role or the database holds for the statement that lifts it, too: where a busy server cuts that off it is sent
+// again, at most [preparations] times.
 func PrepareSession(ctx context.Context, conn *pgx.Conn) error {
+	return untilNotCutOff(ctx, func() error { return prepareSession(ctx, conn) })
+}
+
+// preparations is how often a session is prepared at most.
+const preparations = 20
+
+// untilNotCutOff does something again that the server has cut off.
+func untilNotCutOff(ctx context.Context, do func() error) error {
+	var err error
+	for range preparations {
+		if err = do(); SQLState(err) != "57014" || ctx.Err() != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%w, %d times: give the role of the session a statement_timeout that its first statement can keep", err, preparations)
+}
+
+func prepareSession(ctx context.Context, conn *pgx.Conn) error {
 	rows, err := conn.Query(ctx, `
 		select w.name, pg_catalog.current_setting(w.name), d.is_direct,
 			case when d.is_direct or w.is_tracked then pg_catalog.set_config(w.name, w.value, false) end

@@ -34,7 +34,8 @@ var sections = []section{
 			"parley/simple/take.sql", "parley/simple/failures.sql", "parley/simple/retry.sql", "parley/simple/limits.sql",
 			"parley/simple/finished.sql", "parley/activation/long_work.sql",
 			"parley/schedules/schedules.sql", "parley/schedules/due_schedules.sql",
-			"parley/simple/inspection.sql", "parley/views/simple_queues.sql", "parley/activation/message_deliveries.sql",
+			"parley/simple/inspection.sql", "parley/simple/edits.sql", "parley/views/simple_queues.sql",
+			"parley/activation/message_deliveries.sql", "parley/activation/refused_messages.sql",
 		},
 	},
 	{
@@ -233,7 +234,8 @@ var sections = []section{
 			"flow/messages/failure_codes.sql", "flow/operations/suspended.sql", "flow/operations/content.sql",
 			"flow/operations/maintenance.sql", "flow/operations/findings.sql", "flow/operations/pressure.sql", "flow/operations/retentions.sql",
 			"flow/views/messages.sql", "flow/views/ports.sql", "flow/views/counters.sql", "flow/views/track.sql", "flow/base/errors.sql",
-			"flow/process/start.sql", "flow/process/activities.sql", "flow/operations/instances.sql", "flow/views/instances.sql",
+			"flow/process/start.sql", "flow/process/activities.sql", "flow/operations/instances.sql", "flow/process/migration.sql",
+			"flow/views/instances.sql",
 		},
 	},
 }

@@ -15,25 +15,27 @@ var unpinned = map[string]string{
 	"parley._p_received":          putInLine,
 	"parley._p_rows_in_order":     putInLine,
 	"parley._p_ready_to_send":     putInLine,
+	"parley._p_free_rows":         putInLine,
 	"parley._p_rows_sent_alone":   putInLine,
 	"parley._p_whole_rows":        putInLine,
 	"parley._p_lock_first_group":  partOfReceive,
 	"parley._p_record_received":   partOfReceive,
 	"parley._p_end_wait":          partOfReceive,
-	"parley._p_lock_both_to_end":  partOfEnd,
+	"parley.end_conversation":     "a pinned search_path would keep the planner from putting it in line; its other forms pin theirs",
 	"parley._p_end_usual_side":    partOfEnd,
 	"parley._p_end_sides":         partOfEnd,
+	"parley._p_close_usual_sides": partOfEnd,
 	"parley._p_remove_sides":      partOfEnd,
 	"parley._p_set_aside_lane":    putInLine,
 	"parley._p_waiting_lane":      putInLine,
 	"parley._p_lanes":             putInLine,
+	"parley._p_end_of_first_rows": putInLine,
 	"parley._p_is_system_message": putInLine,
 	"parley._p_usual_type":        putInLine,
 	"parley._p_owner_of_lane":     putInLine,
 	"parley._p_newest_hint":       putInLine,
 	"parley.current_caller":       putInLine,
-	"parley._p_caller":            "each call asks it; a search_path that is set makes the statements behind it plan again",
-	"parley._p_put_outgoing":      "the hot path: setting the search_path costs a tenth of a bare insert",
+	"parley._p_caller":            "a pinned search_path would keep the planner from putting it in line; each call asks it",
 	"parley._p_admit":             "the hot path: setting the search_path costs a tenth of a bare insert",
 	"parley.put":                  "the hot path: setting the search_path costs a tenth of a bare insert",
 	"parley.send":                 "the hot path: setting the search_path costs a tenth of a bare insert",
@@ -67,8 +69,8 @@ const waitCommits = "a procedure that sets anything cannot commit, which is what
 
 // compiled names the functions that go without sequential scans and leave compiling as the caller set it, with the reason.
 var compiled = map[string]string{
-	"parley._p_put_outgoing": "the hot path: its one statement reads one table, which has an index for it; what it calls sets it",
-	"parley.send":            "the hot path: its one statement reads one table, which has an index for it; what it calls sets it",
+	"parley.put":  "the hot path: its one statement reads one table, which has an index for it; what it calls sets it",
+	"parley.send": "the hot path: its one statement reads one table, which has an index for it; what it calls sets it",
 }
 
 // asksNobody names the public functions that run with their owner's rights and do the same for everybody, with the reason.
@@ -92,11 +94,6 @@ type tolerance struct {
 }
 
 var tolerated = []tolerance{
-	{
-		function: "parley._p_lock_both_to_end",
-		message:  "is not single argument",
-		reason:   "it gives both sides of a conversation, each a row of its own",
-	},
 	{
 		message: `"found" should not be modified by user`,
 		reason:  "what may raise is called by an assignment that leaves FOUND as PERFORM would: parley/base/errors.sql says why",
@@ -158,27 +155,22 @@ var withinReach = map[string]string{
 
 	// For parley.wait_for_message, which cannot run with its owner's rights. Its belief about the wait changes the caller's own wait.
 	"parley._p_watch_queue(text,integer,parley._p_wait,parley.caller)": asksTheCaller,
-	"parley._p_failing_conversations(parley.caller)":                   asksTheCaller,
+	"parley._p_ids_of_queues_to_receive_from(parley.caller)":           asksTheCaller,
 	"parley._p_simple_queues(parley.caller)":                           asksTheCaller,
-	"parley._p_delayed_sends(parley.caller)":                           asksTheCaller,
-	"parley._p_deduplication_keys(parley.caller)":                      asksTheCaller,
-	"parley._p_set_aside_messages(parley.caller)":                      asksTheCaller,
-	"parley._p_delayed_messages(parley.caller)":                        asksTheCaller,
-	"parley._p_failing_messages(parley.caller)":                        asksTheCaller,
 	"parley._p_schedules(parley.caller)":                               asksTheCaller,
-	"parley._p_finished_messages(parley.caller)":                       asksTheCaller,
 	"parley._p_batches(parley.caller)":                                 asksTheCaller,
+	"parley._p_queue_limits(parley.caller)":                            asksTheCaller,
 	"parley._p_schedule_runs(parley.caller)":                           asksTheCaller,
 	"parley._p_delivery_claims(parley.caller)":                         asksTheCaller,
 	"parley._p_queue_quotas(parley.caller)":                            asksTheCaller,
 	"parley._p_performance_counters(parley.caller)":                    asksTheCaller,
 	"parley._p_sees_definition(integer,parley.caller)":                 asksTheCaller,
 	"parley._p_sees_poisoned(integer,parley.caller)":                   asksTheCaller,
+	"parley._p_sees_rollbacks(integer,bigint,parley.caller)":           asksTheCaller,
 	"parley._p_sees_set_aside(integer,parley.caller)":                  asksTheCaller,
 	"parley._p_end_without_error(uuid,parley.caller)":                  asksTheCaller,
 
-	"parley._p_send_later_or_once(uuid,text,bytea,text,timestamp with time zone,text,parley.caller)":        asksTheCaller,
-	"parley._p_put_later_or_once(text,bytea,text,integer,timestamp with time zone,text,text,parley.caller)": asksTheCaller,
+	"parley._p_send_later_or_once(uuid,text,bytea,text,timestamp with time zone,text,parley.caller)": asksTheCaller,
 
 	"parley._p_clean_up(uuid,boolean,parley.caller)":                  asksTheCaller,
 	"parley._p_create_contract(text,jsonb,text,parley.caller)":        asksTheCaller,
@@ -302,21 +294,12 @@ var withinReach = map[string]string{
 	"parley_flow._p_taken(text,text,integer,parley.caller)":                               asksTheRight,
 	"parley_flow._p_track(text,text[],bigint[],jsonb[],parley.caller)":                    asksTheRight,
 	"parley_flow._p_viewed(parley.caller)":                                                asksTheCaller,
-
-	"parley._p_outgoing_put.queue: INSERT":         sendInserts,
-	"parley._p_outgoing_put.body: INSERT":          sendInserts,
-	"parley._p_outgoing_put.bodies: INSERT":        sendInserts,
-	"parley._p_outgoing_put.message_key: INSERT":   sendInserts,
-	"parley._p_outgoing_put.priority: INSERT":      sendInserts,
-	"parley._p_outgoing_put.deliver_at: INSERT":    sendInserts,
-	"parley._p_outgoing_put.trace_context: INSERT": sendInserts,
 }
 
 // The reasons of several.
 const (
 	asksTheCaller = "a view, or a public function of several forms, calls it for whoever calls; it asks who that is"
 	asksTheRight  = "a daemon calls it, whose role holds a right of its own; it asks for that"
-	sendInserts   = "SEND inserts here as its caller; the column caller is not among these"
 )
 
 // MayBeWithinReach reports whether every role may call a private function, given by its argument types, or use a private relation or

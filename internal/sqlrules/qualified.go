@@ -56,7 +56,7 @@ func (q *qualification) missing(i int) string {
 		return "write the schema of " + t.Text + "()"
 	case t.IsName() && q.isRelation(i):
 		return "write the schema of " + t.Text
-	case t.Is(operatorWords...) && !q.isLoop(i):
+	case t.Is(operatorWords...) && !q.isLoop(i) && !q.isDeletion(i):
 		return t.Text + " looks up an operator: write operator(pg_catalog....) instead"
 	case t.Is("distinct") && next.Is("from"):
 		return "is distinct from looks up an operator"
@@ -147,6 +147,20 @@ func (q *qualification) isLoop(i int) bool {
 	}
 	for i--; i >= 0 && !q.body[i].Is(";", "loop", "begin", "then"); i-- {
 		if q.body[i].Is("for", "foreach", "execute", "raise") {
+			return true
+		}
+	}
+	return false
+}
+
+// isDeletion reports whether the word using at i names another table of a deletion. That of a join stands before a bracket, that of an
+// order before an operator; a table without its schema is reported by itself.
+func (q *qualification) isDeletion(i int) bool {
+	if !q.body[i].Is("using") || !sqltext.At(q.body, i+2).Is(".") {
+		return false
+	}
+	for i--; i >= 0 && !q.body[i].Is(";", "loop", "begin", "then", "("); i-- {
+		if q.body[i].Is("delete") {
 			return true
 		}
 	}

@@ -32,6 +32,7 @@ func TestUnpinnedFunctionsSpellEverythingInFull(t *testing.T) {
 		"is distinct from":          "begin perform a is distinct from b from parley._p_t; end",
 		"case with an operand":      "begin perform case a when 1 then 2 end from parley._p_t; end",
 		"a join by name of columns": "begin perform from parley._p_t join parley._p_u using (a); end",
+		"a deletion beside another": "begin delete from parley._p_t as t using _p_u as u where t.a; end",
 	}
 	for name, body := range refused {
 		t.Run("refuses "+name, func(t *testing.T) {
@@ -55,6 +56,7 @@ func TestUnpinnedFunctionsSpellEverythingInFull(t *testing.T) {
 		"dynamic SQL with parameters": "begin execute 'select 1' using v_a; end",
 		"the epoch":                   "begin perform extract(epoch from v_a); end",
 		"an upsert":                   "begin insert into parley._p_t (a) values (1) on conflict (a) do update set a = 2; end",
+		"a deletion beside another":   "begin delete from parley._p_t as t using parley._p_u as u where t.a; end",
 		"a count":                     "begin perform pg_catalog.count(*) from parley._p_t; end",
 	}
 	for name, body := range accepted {

@@ -35,6 +35,20 @@ func (s Session) RequireFewReads(most int, statement string, arguments ...any) {
 	}
 }
 
+// EntriesRead runs a statement in a transaction of its own, and gives how many entries of indexes it reads, and rows of tables that it
+// reads from end to end, dead ones included.
+func (s Session) EntriesRead(statement string, arguments ...any) int {
+	s.Helper()
+	const read = `select sum(pg_stat_get_xact_tuples_returned(c.oid))::int
+		from pg_class as c where c.relnamespace = 'parley'::regnamespace and c.relkind in ('r', 'i')`
+	s.Exec("begin")
+	before := Value[int](s, read)
+	s.Exec(statement, arguments...)
+	after := Value[int](s, read)
+	s.Exec("commit")
+	return after - before
+}
+
 // BlockedHints counts the hints that name conversations whose groups are locked.
 const BlockedHints = "select count(*) from parley._p_scan_hint where cardinality(blocked_endpoints) > 0"
 

@@ -3,6 +3,7 @@ package sqltest
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -44,11 +45,11 @@ type Waiter struct {
 	Ended   chan struct{}
 }
 
-// Waiting starts a statement and returns when it sleeps.
+// Waiting starts a statement and returns when it sleeps, or waits for its turn to watch a queue.
 func (b *Broker) Waiting(statement string, arguments ...any) *Waiter {
 	b.Helper()
 	w := b.Start(statement, arguments...)
-	b.WaitUntil("select exists (select from pg_stat_activity where pid = $1 and wait_event = 'PgSleep')", w.Backend)
+	b.WaitUntil("select exists (select from pg_stat_activity where pid = $1 and wait_event in ('PgSleep', 'advisory'))", w.Backend)
 	return w
 }
 
@@ -58,6 +59,20 @@ func (b *Broker) Blocked(statement string, arguments ...any) *Waiter {
 	w := b.Start(statement, arguments...)
 	b.WaitUntil("select exists (select from pg_stat_activity where pid = $1 and wait_event_type = 'Lock')", w.Backend)
 	return w
+}
+
+// PauseBefore has whoever calls a private function wait in front of a part of it, until the session that it gives ends.
+func (b *Broker) PauseBefore(function, part string) (gate Session) {
+	b.Helper()
+	definition := Value[string](b.Session,
+		"select pg_get_functiondef(p.oid) from pg_proc as p where p.pronamespace = 'parley'::regnamespace and p.proname = $1", function)
+	if strings.Count(definition, part) != 1 {
+		b.Fatalf("%q does not stand in %s once: does it read otherwise now?", part, function)
+	}
+	b.Exec(strings.Replace(definition, part, "perform pg_catalog.pg_advisory_xact_lock(230); "+part, 1))
+	gate = b.Begin()
+	gate.Exec("select pg_advisory_xact_lock(230)")
+	return gate
 }
 
 // Start starts a statement in a session of its own.
@@ -106,4 +121,21 @@ func (w *Waiter) RequireCode(sqlstate string) {
 	if err := parleytest.Receive(w, w.Done, "the end of the statement"); !errors.As(err, &refusal) || refusal.Code != sqlstate {
 		w.Errorf("the statement ended with %v, want SQLSTATE %s", err, sqlstate)
 	}
+}
+
+// AwaitReportsForAnHour has readers await the report of what came back for as long as a test may take; EndAwaitedReports ends that.
+func (s Session) AwaitReportsForAnHour() {
+	s.Helper()
+	s.Exec("create or replace function parley._p_report_milliseconds() returns bigint language sql immutable set search_path = pg_catalog, pg_temp as 'select 3600000::bigint'")
+}
+
+// EndAwaitedReports lets the time pass for which readers await the report of what came back.
+func (s Session) EndAwaitedReports() {
+	s.Helper()
+	s.Exec(`
+		select setval(p.sequence, ((p.value >> 31) << 31) | (((extract(epoch from clock_timestamp()) * 1000)::bigint - 1) & 2147483647))
+		from generate_series(0, 63) as n
+		cross join lateral (select ('parley._p_report_' || n)::regclass as sequence) as s
+		cross join lateral (select s.sequence, pg_sequence_last_value(s.sequence) as value) as p
+		where p.value > 0`)
 }

@@ -25,9 +25,13 @@ func Folder(t testing.TB) string {
 	return folder
 }
 
-// Start starts a server of the version under test until the test ends.
+// Start starts a server of the version under test until the test ends. It compiles no queries unless it is asked to: that takes longer than
+// what they do to a test's few rows.
 func Start(t testing.TB, config postgres.Config) *postgres.Server {
 	t.Helper()
+	settings := map[string]string{"jit": "off"}
+	maps.Copy(settings, config.Settings)
+	config.Settings = settings
 	if config.Data == "" {
 		config.Data = Folder(t)
 	}

@@ -82,7 +82,7 @@ func serve(t *testing.T, d transport.Deliverer, config link.Config) (*link.Serve
 }
 
 // patience is how long a connection of a test may last: one that was to be closed fails the test then.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 func dial(t *testing.T, address string) *Peer {
 	t.Helper()

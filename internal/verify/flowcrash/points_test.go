@@ -65,7 +65,7 @@ const deals = `{
 }`
 
 // gates stop transactions of nodes at points that are counted: in the middle of a statement that changes instances, messages or a table of
-// the user, and at the commit. A transaction passes one of each kind. One whose point has a gate waits for the lock 4711, of the test.
+// the user, and at the commit. A transaction passes one of each kind. One whose point has a gate waits for the lock of that point, which the test holds.
 const gates = `
 	create table public.booked (deal text);
 	create table public.logged (line text);
@@ -83,7 +83,7 @@ const gates = `
 			perform set_config('crash.' || tg_argv[0], v_seen, true);
 			v_point := nextval('public.point');
 			if exists (select from public.gate where point = v_point) then
-				perform pg_advisory_xact_lock_shared(4711);
+				perform pg_advisory_xact_lock_shared(4711, v_point::integer);
 			end if;
 		end if;
 		return null;
@@ -100,7 +100,7 @@ const gates = `
 // points is a world in which orchestrations are crashed at each persistence point.
 type points struct {
 	*world
-	test  *pgx.Conn // which holds the lock of gates
+	test  *pgx.Conn // which holds the locks of gates
 	deals int
 }
 
@@ -114,7 +114,6 @@ func (w *world) crashAtEachPoint() {
 	}
 	w.apply(conn, strings.ReplaceAll(deals, "$TO ", `{"property": "urn:crash#To", "operator": "=", "value": "`))
 	p := &points{world: w, test: conn}
-	p.lock()
 	defer func() { _ = p.test.Close(context.Background()) }()
 	for _, n := range w.nodes {
 		n.kill()
@@ -148,10 +147,11 @@ func (w *world) crashAtEachPoint() {
 	}
 }
 
-// lock takes the lock of gates, waiting until nobody passes one.
-func (p *points) lock() {
-	if _, err := p.test.Exec(p.Context(), "select pg_advisory_lock(4711)"); err != nil {
-		p.Fatal(err)
+// lock closes the gates that are given.
+func (p *points) lock(at map[int64]string) {
+	p.Helper()
+	for point := range at {
+		p.exec("select pg_advisory_lock(4711, $1::integer)", point)
 	}
 }
 
@@ -164,13 +164,12 @@ func (p *points) round(at map[int64]string) int64 {
 	}
 	p.deals++
 	deal := fmt.Sprintf("deal %d", p.deals)
-	if _, err := p.test.Exec(p.Context(), "truncate public.gate; alter sequence public.point restart"); err != nil {
-		p.Fatal(err)
-	}
+	p.exec("select pg_advisory_unlock_all()")
+	p.exec("truncate public.gate")
+	p.exec("alter sequence public.point restart")
+	p.lock(at)
 	for point := range at {
-		if _, err := p.test.Exec(p.Context(), "insert into public.gate values ($1)", point); err != nil {
-			p.Fatal(err)
-		}
+		p.exec("insert into public.gate values ($1)", point)
 	}
 	publish := func(to, body string) {
 		_, err := p.test.Exec(p.Context(), "select parley_flow.publish($1::text, jsonb_build_object('urn:crash#Key', $2::text, 'urn:crash#To', $3::text))",
@@ -209,19 +208,13 @@ func (p *points) crash(at map[int64]string) bool {
 	p.Helper()
 	var pid int
 	var name string
-	err := p.test.QueryRow(p.Context(), `select a.pid, a.application_name from pg_locks as l join pg_stat_activity as a on a.pid = l.pid
-		where l.locktype = 'advisory' and l.objid = 4711 and not l.granted limit 1`).Scan(&pid, &name)
+	var point int64
+	err := p.test.QueryRow(p.Context(), `select a.pid, a.application_name, l.objid::bigint from pg_locks as l join pg_stat_activity as a on a.pid = l.pid
+		where l.locktype = 'advisory' and l.classid = 4711 and not l.granted limit 1`).Scan(&pid, &name, &point)
 	if err != nil {
 		return false // nobody waits
 	}
-	// Which of the gates it is nobody knows when two wait: each is used once, as one of them says.
-	var point int64
-	how := ""
-	for at, is := range at {
-		if how == "" || at < point {
-			point, how = at, is
-		}
-	}
+	how := at[point]
 	delete(at, point)
 	for _, n := range p.nodes {
 		if "points-"+n.name == name {
@@ -235,16 +228,11 @@ func (p *points) crash(at map[int64]string) bool {
 		p.fail("server")
 		_ = p.test.Close(context.Background())
 		p.test = p.connect()
-		p.lock()
+		p.lock(at)
 	case "rolls back":
 		p.exec("select pg_terminate_backend($1)", pid)
 	default:
-		p.exec("delete from public.gate")
-		p.exec("select pg_advisory_unlock(4711)")
-		p.lock()
-		for point := range at {
-			p.exec("insert into public.gate values ($1)", point)
-		}
+		p.exec("select pg_advisory_unlock(4711, $1::integer)", point)
 	}
 	parleytest.Until(p.T, "the transaction has ended", func() bool {
 		var isThere bool

@@ -221,13 +221,14 @@ func await(t testing.TB, what string, reached func() bool) {
 	}
 }
 
-// awaitFor reports whether a state is reached in time.
+// awaitFor reports whether a state is reached in time. It asks less often the longer it waits, as what it waits for needs the processor.
 func awaitFor(limit time.Duration, reached func() bool) bool {
-	for deadline := time.Now().Add(limit); !reached(); {
-		if time.Now().After(deadline) {
+	for began := time.Now(); !reached(); {
+		waited := time.Since(began)
+		if waited > limit {
 			return false
 		}
-		pause(20 * time.Millisecond)
+		pause(min(max(20*time.Millisecond, waited/10), 200*time.Millisecond))
 	}
 	return true
 }
