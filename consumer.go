@@ -66,6 +66,8 @@ type Consumer struct {
 	ListenConfig *pgx.ConnConfig
 	// Logger receives failures; nil means [slog.Default].
 	Logger *slog.Logger
+	// Observer is called after each call of the handler, for metrics, by whichever reader made it; nil means nobody.
+	Observer func(Turn)
 }
 
 const (
@@ -105,7 +107,9 @@ func (c *Consumer) prepare() (*consumerExecution, error) {
 	}
 	execution, err := newConsumerExecution(*c)
 	if err == nil {
-		execution.workOnce = execution.takeTurn
+		execution.workOnce = func(ctx, work context.Context) (turn, error) {
+			return execution.takeTurn(ctx, work, &reception{execution: execution})
+		}
 	}
 	return execution, err
 }

@@ -16,6 +16,8 @@ type handlerError struct {
 	conversations []UUID
 	messages      int     // that were received together
 	taken         []int64 // instead of conversations, messages of a simple queue
+	claimed       *Claimed
+	isCutOff      bool // of a claim: the consumer was stopped, which says nothing about its messages
 	cause         error
 }
 
@@ -37,6 +39,13 @@ func newHandlerError(messages []Message, together int, cause error) *handlerErro
 
 // record reports the failure to the broker. Of several messages of a simple queue nobody knows which was bad.
 func (e *handlerError) record(ctx context.Context, db DB, queue string) error {
+	if e.isCutOff {
+		return ReleaseDelivery(ctx, db, DeliveryClaim{Queue: queue, ID: e.claimed.ID})
+	}
+	if e.claimed != nil {
+		_, err := GiveBack(ctx, db, e.claimed, e.cause)
+		return err
+	}
 	if _, hasJudged := errors.AsType[*judgment](e.cause); hasJudged {
 		return e.recordJudgment(ctx, db, queue)
 	}

@@ -180,7 +180,7 @@ func TestConsumerGivesBackOnlyTheGroupThatFails(t *testing.T) {
 			m.fail = fail
 			if name == "Timeout" {
 				// Far more than a handler that does not wait needs on a slow machine.
-				m.consumer.HandlerTimeout = time.Second
+				m.consumer.HandlerTimeout = 5 * time.Second
 			}
 			start(t, m.consumer)
 			m.requireOnce()

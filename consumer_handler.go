@@ -5,23 +5,21 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
 // handle gives messages to the handler, and ends this side of conversations that the far side has ended.
 func (execution *consumerExecution) handle(ctx context.Context, tx pgx.Tx, messages []Message) error {
-	if execution.HandlerTimeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, execution.HandlerTimeout)
-		defer cancel()
-	}
+	ctx, cancel := execution.bounded(ctx)
+	defer cancel()
 	if execution.HandleSystemMessages {
-		return execution.call(ctx, tx, messages)
+		return execution.call(len(messages), func() error { return execution.Handler(ctx, tx, messages) })
 	}
 	messages, ended := execution.separate(messages)
 	if len(messages) > 0 {
-		if err := execution.call(ctx, tx, messages); err != nil {
+		if err := execution.call(len(messages), func() error { return execution.Handler(ctx, tx, messages) }); err != nil {
 			return err
 		}
 	}
@@ -33,13 +31,24 @@ func (execution *consumerExecution) handle(ctx context.Context, tx pgx.Tx, messa
 	return nil
 }
 
-func (execution *consumerExecution) call(ctx context.Context, tx pgx.Tx, messages []Message) (err error) {
+// bounded gives a context for one call of the handler.
+func (execution *consumerExecution) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if execution.HandlerTimeout > 0 {
+		return context.WithTimeout(ctx, execution.HandlerTimeout)
+	}
+	return ctx, func() {}
+}
+
+// call makes one call of a handler with so many messages. A panic is its error, and the observer sees it end.
+func (execution *consumerExecution) call(messages int, handler func() error) (err error) {
+	began := time.Now()
 	defer func() {
 		if value := recover(); value != nil {
 			err = &panicError{value: value, stack: debug.Stack()}
 		}
+		execution.observe(Turn{Queue: execution.Queue, Messages: messages, Took: time.Since(began), Err: err})
 	}()
-	return execution.Handler(ctx, tx, messages)
+	return handler()
 }
 
 // separate takes the messages apart that say that a conversation is over.

@@ -30,57 +30,65 @@ type turn struct {
 	givenBack    []*handlerError // groups that went back alone, out of a transaction that had others
 }
 
-// reception is a transaction with what was received in it.
-type reception struct {
-	tx       pgx.Tx // nil before it has begun
-	from     source
-	messages []Message
+// exchange is one transaction after another of a reader: what each receives or takes, and the work on it.
+type exchange interface {
+	// begin begins a transaction and receives, in one round trip.
+	begin(ctx context.Context, conn *pgxpool.Conn) error
+	// transaction is the one that has begun last; nil before the first.
+	transaction() pgx.Tx
+	// found is how many messages it has.
+	found() int
+	// handle works on them. The next may travel with the commit only where mayGoOn. givenBack are those that went back alone.
+	handle(ctx context.Context, conn *pgxpool.Conn) (mayGoOn bool, givenBack []*handlerError, err error)
+	// next commits, begins the next transaction and receives, in one round trip. They are one sequence to the server: when the commit
+	// fails, it neither begins nor receives anything, so nothing is received that nobody knows of. When the connection breaks before the
+	// answer to the commit has come its outcome is not known, as with any commit; the messages then come again or have been handled.
+	next(ctx context.Context, conn *pgxpool.Conn) (committed bool, err error)
+	// commit ends the last transaction of a turn. An empty one is committed too: it may have fired timers, moved what is due, or set
+	// something aside.
+	commit(ctx context.Context) error
 }
 
 // takeTurn receives, handles and commits on one connection until there is nothing to receive or others may want the connection. A commit
-// travels with the RECEIVE of the next transaction: in one round trip, and the queue is not left alone between them.
-func (execution *consumerExecution) takeTurn(ctx, work context.Context) (done turn, err error) {
+// travels with the RECEIVE or TAKE of the next transaction: in one round trip, and the queue is not left alone between them.
+func (execution *consumerExecution) takeTurn(ctx, work context.Context, current exchange) (done turn, err error) {
 	conn, err := execution.Pool.Acquire(ctx)
 	if err != nil {
 		return done, fmt.Errorf("get a connection: %w", err)
 	}
 	defer conn.Release()
-	var current reception
 	defer func() {
 		// After a commit this does nothing. It runs even when the handler ends the goroutine.
-		if current.tx == nil {
+		if current.transaction() == nil {
 			return
 		}
-		if undoErr := rollBack(work, current.tx); undoErr != nil {
+		if undoErr := rollBack(work, current.transaction()); undoErr != nil {
 			err = errors.Join(err, undoErr)
 		}
 	}()
 	var wake *time.Timer
 	began := time.Now()
 	asked := began
-	for err = execution.beginAndReceive(work, conn, &current); err == nil; {
+	for err = current.begin(work, conn); err == nil; {
 		done.scanTook = time.Since(asked)
-		wake = execution.wakeOthers(wake, len(current.messages) > 0)
-		isWhole := true
-		if err = execution.handleReceived(work, conn, &current); err != nil {
-			failed, ok := errors.AsType[*handlerError](err)
-			if !ok || !execution.canGoBack(work, conn, &current) {
-				break
-			}
-			isWhole = false
-			if done.givenBack, err = execution.handleOneByOne(work, conn, &current, failed); err != nil {
+		done.foundNothing = current.found() == 0
+		wake = execution.wakeOthers(wake, !done.foundNothing)
+		mayGoOn := false
+		if !done.foundNothing {
+			// While messages keep coming, senders are not to notify.
+			execution.wakeUps.received(time.Now())
+			if mayGoOn, done.givenBack, err = current.handle(work, conn); err != nil {
 				break
 			}
 		}
-		from := execution.source(len(current.messages))
-		if ctx.Err() != nil || !isWhole || from.statement != current.from.statement || !execution.mayGoOn(conn, &current, began) {
-			done.foundNothing = len(current.messages) == 0
-			err = execution.commit(work, &current)
+		if !mayGoOn || ctx.Err() != nil || !execution.mayKeep(conn, began) {
+			done.foundNothing = current.found() == 0
+			err = current.commit(work)
 			done.committed = done.committed || err == nil
 			break
 		}
 		asked = time.Now()
-		committed, failure := execution.commitAndReceive(work, conn, &current, from)
+		committed, failure := current.next(work, conn)
 		done.committed = done.committed || committed
 		err = failure
 	}
@@ -102,10 +110,9 @@ func (execution *consumerExecution) wakeOthers(wake *time.Timer, hasReceived boo
 	return wake
 }
 
-// mayGoOn reports whether the next RECEIVE may travel with the commit. A transaction that the handler has ended, or that has failed without
-// its knowledge, is committed alone: what comes of that is known before anything else is sent.
-func (execution *consumerExecution) mayGoOn(conn *pgxpool.Conn, current *reception, began time.Time) bool {
-	if len(current.messages) == 0 || conn.Conn().IsClosed() || conn.Conn().PgConn().TxStatus() != 'T' {
+// mayKeep reports whether a reader may go on with its connection, which is whole and in a transaction.
+func (execution *consumerExecution) mayKeep(conn *pgxpool.Conn, began time.Time) bool {
+	if conn.Conn().IsClosed() || conn.Conn().PgConn().TxStatus() != 'T' {
 		return false
 	}
 	longest := turnTime
@@ -115,51 +122,43 @@ func (execution *consumerExecution) mayGoOn(conn *pgxpool.Conn, current *recepti
 	return time.Since(began) < longest
 }
 
-// beginAndReceive begins a transaction and receives, in one round trip.
-func (execution *consumerExecution) beginAndReceive(ctx context.Context, conn *pgxpool.Conn, current *reception) (err error) {
+// sendBegin begins a transaction, and sends what follow adds with it, in one round trip. RECEIVE and TAKE have to see what others committed
+// after the transaction began.
+func sendBegin(ctx context.Context, conn *pgxpool.Conn, follow func(*pgx.Batch)) pgx.BatchResults {
 	batch := &pgx.Batch{}
-	// RECEIVE has to see what others committed after the transaction began.
 	batch.BeginTx(pgx.TxOptions{BeginQuery: beginReadCommitted})
-	current.from = execution.source(0)
-	current.from.queue(batch)
-	results := conn.SendBatch(ctx, batch)
-	current.tx = results.Tx()
-	defer func() { err = closeResults(results, err) }()
-	if _, err := results.Exec(); err != nil {
-		return fmt.Errorf("begin a transaction: %w", err)
-	}
-	current.messages, err = current.from.collect(results, execution.Queue)
-	return err
+	follow(batch)
+	return conn.SendBatch(ctx, batch)
 }
 
-// commitAndReceive commits, begins the next transaction and receives, in one round trip. They are one sequence to the server: when the
-// commit fails, it neither begins nor receives anything, so nothing is received that nobody knows of. When the connection breaks before the
-// answer to the commit has come its outcome is not known, as with any commit; the messages then come again or have been handled.
-func (execution *consumerExecution) commitAndReceive(
-	ctx context.Context, conn *pgxpool.Conn, current *reception, from source,
-) (committed bool, err error) {
-	handled := current.messages
+// sendNext is [sendBegin] with the commit of the transaction before in front.
+func sendNext(ctx context.Context, conn *pgxpool.Conn, follow func(*pgx.Batch)) pgx.BatchResults {
 	batch := &pgx.Batch{}
 	// To pgx it is the query that leads into the transaction of the batch.
 	batch.BeginTx(pgx.TxOptions{BeginQuery: "commit"})
 	batch.Queue(beginReadCommitted)
-	from.queue(batch)
-	results := conn.SendBatch(ctx, batch)
-	current.tx, current.from, current.messages = results.Tx(), from, nil
-	defer func() { err = closeResults(results, err) }()
+	follow(batch)
+	return conn.SendBatch(ctx, batch)
+}
+
+// readCommit reads what came of the commit of [sendNext].
+func readCommit(results pgx.BatchResults) error {
 	tag, err := results.Exec()
 	if err == nil && tag.String() == "ROLLBACK" {
 		err = pgx.ErrTxCommitRollback
 	}
 	if err != nil {
-		return false, newHandlerError(handled, len(handled), fmt.Errorf("commit: %w", err))
+		return fmt.Errorf("commit: %w", err)
 	}
-	execution.handled(handled)
+	return nil
+}
+
+// readBegin reads what came of the begin of a transaction.
+func readBegin(results pgx.BatchResults) error {
 	if _, err := results.Exec(); err != nil {
-		return true, fmt.Errorf("begin a transaction: %w", err)
+		return fmt.Errorf("begin a transaction: %w", err)
 	}
-	current.messages, err = from.collect(results, execution.Queue)
-	return true, err
+	return nil
 }
 
 // closeResults ends a batch and gives its first failure.
@@ -168,34 +167,4 @@ func closeResults(results pgx.BatchResults, failure error) error {
 		return fmt.Errorf("end the batch: %w", err)
 	}
 	return failure
-}
-
-// handleReceived calls the handler for each group.
-func (execution *consumerExecution) handleReceived(ctx context.Context, conn *pgxpool.Conn, current *reception) error {
-	if len(current.messages) == 0 {
-		return nil
-	}
-	execution.wakeUps.received(time.Now())
-	for _, group := range byGroup(current.messages) {
-		if err := execution.handle(ctx, current.tx, group); err != nil {
-			return newHandlerError(group, len(current.messages), err)
-		}
-		if current.from.isMany && hasFailed(conn) {
-			return newHandlerError(group, len(current.messages), errFailedUnnoticed)
-		}
-	}
-	return nil
-}
-
-// commit ends the last transaction of a turn. An empty RECEIVE is committed too: it may have fired timers, or set a conversation aside.
-func (execution *consumerExecution) commit(ctx context.Context, current *reception) error {
-	err := current.tx.Commit(ctx)
-	switch {
-	case err != nil && len(current.messages) > 0:
-		return newHandlerError(current.messages, len(current.messages), fmt.Errorf("commit: %w", err))
-	case err != nil:
-		return fmt.Errorf("commit: %w", err)
-	}
-	execution.handled(current.messages)
-	return nil
 }

@@ -42,7 +42,7 @@ func CountsWhatItTakes(ctx context.Context, pool *pgxpool.Pool, queue string, ha
 	if err != nil {
 		return false, err
 	}
-	if taken, err := execution.takeOnce(ctx, ctx, handler); err != nil || !taken {
+	if done, err := execution.takeTurn(ctx, ctx, &taking{execution: execution, handler: handler}); err != nil || !done.committed {
 		return false, err
 	}
 	return !execution.wakeUps.receivedAt.IsZero(), nil

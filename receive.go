@@ -19,6 +19,7 @@ type receive struct {
 	timeout      *int32
 	isReader     bool
 	groups       *int32
+	after        *place
 }
 
 // ReceiveOption changes what [Receive] and [GetConversationGroup] do.

@@ -55,23 +55,17 @@ func putting(options []PutOption) put {
 }
 
 // Put puts a message into a simple queue: one that was created with kind SIMPLE, and knows no conversations. A nil or empty body
-// arrives as none.
+// arrives as none. The outcome has the MessageID, which [CancelMessage] takes, or the DelayedID of a message that is not due yet, which
+// [WithdrawMessage] takes.
 //
 // Errors: an [Error] with number [QueueNotFound], [PermissionDenied], [QueueDisabled], or 8402 when the queue is not simple or the
 // priority out of range.
-func Put(ctx context.Context, db DB, queue string, body []byte, options ...PutOption) error {
-	return putUnder(ctx, queue, func(ctx context.Context, traceContext string) error {
-		if traceContext != "" {
-			return PutTraced(ctx, db, queue, body, traceContext, options...)
-		}
-		p := putting(options)
-		_, err := db.Exec(ctx, "select parley.put(queue => $1::text, body => $2::bytea, key => $3, priority => $4, deliver_at => $5)",
-			queue, body, p.key, p.priority, p.deliverAt)
-		if err != nil {
-			return pgdb.StatementError(err, "put into queue "+queue)
-		}
-		return nil
+func Put(ctx context.Context, db DB, queue string, body []byte, options ...PutOption) (sent SentMessage, err error) {
+	err = putUnder(ctx, queue, func(ctx context.Context, traceContext string) (err error) {
+		sent, err = PutTraced(ctx, db, queue, body, traceContext, options...)
+		return err
 	})
+	return sent, err
 }
 
 // PutBatch puts a message for each body into a simple queue, in their order; the options are of all of them.

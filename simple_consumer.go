@@ -3,9 +3,7 @@ package parley
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -35,12 +33,13 @@ type SimpleConsumer struct {
 	Count int
 	// Readers is how many transactions are under way at once; 0 means 1.
 	Readers int
-	// HandlerTimeout, GraceTime, PollInterval, ListenConfig and Logger are those of [Consumer].
+	// HandlerTimeout, GraceTime, PollInterval, ListenConfig, Logger and Observer are those of [Consumer].
 	HandlerTimeout time.Duration
 	GraceTime      time.Duration
 	PollInterval   time.Duration
 	ListenConfig   *pgx.ConnConfig
 	Logger         *slog.Logger
+	Observer       func(Turn)
 }
 
 // Run takes messages until ctx ends. Then it lets running handlers finish, for GraceTime at most, and returns nil when they did.
@@ -54,75 +53,17 @@ func (c *SimpleConsumer) Run(ctx context.Context) error {
 	execution, err := newConsumerExecution(Consumer{
 		Pool: c.Pool, Queue: c.Queue, Top: orDefault(c.Count, 1), Readers: c.Readers, HandlerTimeout: c.HandlerTimeout,
 		GraceTime: c.GraceTime, PollInterval: c.PollInterval, ListenConfig: c.ListenConfig, Logger: c.Logger,
+		Observer: c.Observer,
 	})
 	if err != nil {
 		return err
 	}
 	execution.workOnce = func(ctx, work context.Context) (turn, error) {
-		began := time.Now()
-		taken, err := execution.takeOnce(ctx, work, c.Handler)
-		return turn{committed: err == nil, foundNothing: err == nil && !taken, scanTook: time.Since(began)}, err
+		return execution.takeTurn(ctx, work, &taking{execution: execution, handler: c.Handler})
 	}
 	return execution.run(ctx)
 }
 
-// takeOnce does one transaction: take, handle, commit. It reports whether there was anything to take.
-func (execution *consumerExecution) takeOnce(ctx, work context.Context, handler TakenHandler) (taken bool, err error) {
-	conn, err := execution.Pool.Acquire(ctx)
-	if err != nil {
-		return false, fmt.Errorf("get a connection: %w", err)
-	}
-	defer conn.Release()
-	// TAKE has to see what others committed after the transaction began.
-	tx, err := conn.BeginTx(work, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
-	if err != nil {
-		return false, fmt.Errorf("begin a transaction: %w", err)
-	}
-	// After a commit this does nothing. It runs even when the handler ends the goroutine.
-	defer func() {
-		if undoErr := rollBack(work, tx); undoErr != nil {
-			err = errors.Join(err, undoErr)
-		}
-	}()
-	messages, err := Take(work, tx, execution.Queue, execution.Top, asReader())
-	if err != nil {
-		return false, err
-	}
-	if len(messages) > 0 {
-		// Where one message is there may be others. While they keep coming, senders are not to notify.
-		execution.wakeUps.received(time.Now())
-		execution.wakeUps.notifyOthers()
-		if err := execution.handleTaken(work, tx, messages, handler); err != nil {
-			return false, newTakenError(messages, err)
-		}
-	}
-	// An empty TAKE is committed too: it may have set a message aside, or moved what is due.
-	err = tx.Commit(work)
-	switch {
-	case err != nil && len(messages) > 0:
-		return false, newTakenError(messages, fmt.Errorf("commit: %w", err))
-	case err != nil:
-		return false, fmt.Errorf("commit: %w", err)
-	}
-	return len(messages) > 0, nil
-}
-
 func newTakenError(messages []TakenMessage, cause error) *handlerError {
 	return &handlerError{taken: messageIDs(messages), cause: cause}
-}
-
-func (execution *consumerExecution) handleTaken(
-	ctx context.Context, tx pgx.Tx, messages []TakenMessage, handler TakenHandler,
-) (err error) {
-	if execution.HandlerTimeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, execution.HandlerTimeout)
-		defer cancel()
-	}
-	defer func() {
-		if value := recover(); value != nil {
-			err = &panicError{value: value, stack: debug.Stack()}
-		}
-	}()
-	return handler(ctx, tx, messages)
 }

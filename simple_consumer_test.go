@@ -91,7 +91,7 @@ func TestSimpleConsumerHandlesWhatIsPut(t *testing.T) {
 	pool := jobsDatabase(t)
 	// Longer than the test: it is the notification that wakes the readers.
 	finish := consumeJobs(t, parley.SimpleConsumer{Pool: pool, Readers: 2, PollInterval: time.Hour})
-	fixture.RequireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("a")))
+	fixture.Must[parley.SentMessage](t)(parley.Put(t.Context(), pool, "jobs", []byte("a")))
 	parleytest.Until(t, "the first is handled", func() bool { return handledJobs(t, pool) == "a" })
 	fixture.RequireNoError(t, parley.PutBatch(t.Context(), pool, "jobs", [][]byte{[]byte("b"), []byte("c")}, parley.WithKey("k")))
 	parleytest.Until(t, "the others are handled", func() bool { return handledJobs(t, pool) == "a b c" })
@@ -102,7 +102,7 @@ func TestSimpleConsumerHandlesWhatIsPut(t *testing.T) {
 func TestSimpleConsumerThatIsBusyCountsWhatItTakes(t *testing.T) {
 	t.Parallel()
 	pool := jobsDatabase(t)
-	fixture.RequireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("a")))
+	fixture.Must[parley.SentMessage](t)(parley.Put(t.Context(), pool, "jobs", []byte("a")))
 	counts, err := parley.CountsWhatItTakes(t.Context(), pool, "jobs",
 		func(context.Context, pgx.Tx, []parley.TakenMessage) error { return nil })
 	fixture.RequireNoError(t, err)
@@ -148,7 +148,7 @@ func TestSimpleConsumerSetsWhatFailsAsideWithItsError(t *testing.T) {
 func TestFailingMessageIsReported(t *testing.T) {
 	t.Parallel()
 	pool := jobsDatabase(t)
-	fixture.RequireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("a"), parley.WithKey("k")))
+	fixture.Must[parley.SentMessage](t)(parley.Put(t.Context(), pool, "jobs", []byte("a"), parley.WithKey("k")))
 	tx, err := pool.Begin(t.Context())
 	fixture.RequireNoError(t, err)
 	taken, err := parley.Take(t.Context(), tx, "jobs", 1)
@@ -169,7 +169,7 @@ func TestPausedSimpleConsumerTakesNothing(t *testing.T) {
 	t.Parallel()
 	pool := jobsDatabase(t)
 	fixture.RequireNoError(t, operate.PauseReaders(t.Context(), pool, "jobs"))
-	fixture.RequireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("a")))
+	fixture.Must[parley.SentMessage](t)(parley.Put(t.Context(), pool, "jobs", []byte("a")))
 	finish := consumeJobs(t, parley.SimpleConsumer{Pool: pool, PollInterval: soon})
 	// It asks to be notified when it has scanned and found nothing.
 	parleytest.Until(t, "the consumer has scanned", func() bool {
@@ -195,7 +195,7 @@ func TestSimpleConsumerFinishesItsHandlers(t *testing.T) {
 		<-release
 		return record(ctx, tx, m)
 	}})
-	fixture.RequireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("a")))
+	fixture.Must[parley.SentMessage](t)(parley.Put(t.Context(), pool, "jobs", []byte("a")))
 	parleytest.Receive(t, begun, "the handler begins")
 	ended := make(chan error, 1)
 	go func() { ended <- finish() }()
@@ -280,14 +280,14 @@ func TestSimpleConsumerTriesAgainByThePolicyOfItsQueue(t *testing.T) {
 			return record(ctx, tx, messages)
 		},
 	})
-	fixture.RequireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("call")))
+	fixture.Must[parley.SentMessage](t)(parley.Put(t.Context(), pool, "jobs", []byte("call")))
 	parleytest.Until(t, "it has failed four times", func() bool { return attempts.Load() >= 4 })
 	found, err := operate.ReadFailedMessages(t.Context(), pool, operate.FailedMessageFilter{Queue: "jobs", Failing: true})
 	fixture.RequireNoError(t, err)
 	if len(found) != 1 || found[0].RetryAt == nil || found[0].Error == nil || *found[0].Error != "connection refused" {
 		t.Errorf("failing: %+v", found)
 	}
-	fixture.RequireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("other")))
+	fixture.Must[parley.SentMessage](t)(parley.Put(t.Context(), pool, "jobs", []byte("other")))
 	parleytest.Until(t, "the other is handled", func() bool { return handledJobs(t, pool) == "other" })
 	isBack.Store(true)
 	parleytest.Until(t, "all are handled", func() bool { return handledJobs(t, pool) == "call other" })
@@ -305,8 +305,8 @@ func TestHandlerSaysWhatBecomesOfItsMessage(t *testing.T) {
 			return parley.Final(errors.New("no such picture"))
 		},
 	})
-	fixture.RequireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("later")))
-	fixture.RequireNoError(t, parley.Put(t.Context(), pool, "jobs", []byte("never")))
+	fixture.Must[parley.SentMessage](t)(parley.Put(t.Context(), pool, "jobs", []byte("later")))
+	fixture.Must[parley.SentMessage](t)(parley.Put(t.Context(), pool, "jobs", []byte("never")))
 	var failing, setAside []operate.FailedMessage
 	parleytest.Until(t, "one waits and one is set aside", func() bool {
 		var err error

@@ -25,17 +25,20 @@ func TracePuts(tracer PutTracer) {
 }
 
 // PutTraced is [Put] with a trace context that TAKE gives back in [TakenMessage].TraceContext. One that is malformed or longer than
-// 600 bytes is left out, without an error.
-func PutTraced(ctx context.Context, db DB, queue string, body []byte, traceContext string, options ...PutOption) error {
+// 600 bytes is left out, without an error; so is an empty one.
+func PutTraced(
+	ctx context.Context, db DB, queue string, body []byte, traceContext string, options ...PutOption,
+) (SentMessage, error) {
 	p := putting(options)
-	_, err := db.Exec(ctx, `
-		select parley.put(
-			queue => $1::text, body => $2::bytea, key => $3, priority => $4, deliver_at => $5, trace_context => $6::text
-		)`, queue, body, p.key, p.priority, p.deliverAt, traceContext)
+	sent, err := readSent(db.QueryRow(ctx, `
+		select s.is_duplicate, s.conversation_handle, s.message_id, s.delayed_id, s.sent_at
+		from parley.put(
+			queue => $1::text, body => $2::bytea, key => $3, priority => $4, deliver_at => $5, trace_context => nullif($6::text, '')
+		) as s`, queue, body, p.key, p.priority, p.deliverAt, traceContext))
 	if err != nil {
-		return pgdb.StatementError(err, "put into queue "+queue)
+		return SentMessage{}, pgdb.StatementError(err, "put into queue "+queue)
 	}
-	return nil
+	return sent, nil
 }
 
 // PutBatchTraced is [PutBatch] with a trace context that each of the messages carries; see [PutTraced].

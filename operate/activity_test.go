@@ -3,7 +3,6 @@ package operate_test
 import (
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -32,22 +31,18 @@ func queueActivity(t *testing.T, activity operate.Activity, name string) operate
 	return activity.Queues[i]
 }
 
-// awaitSession polls until a session is as it is waited for.
-func awaitSession(t *testing.T, pool *pgxpool.Pool, is func(operate.SessionActivity) bool) operate.SessionActivity {
+// awaitSession waits until a session is as it is waited for.
+func awaitSession(t *testing.T, pool *pgxpool.Pool, is func(operate.SessionActivity) bool) (session operate.SessionActivity) {
 	t.Helper()
-	retry := time.NewTicker(10 * time.Millisecond)
-	defer retry.Stop()
-	for {
+	parleytest.Until(t, "the session waits", func() bool {
 		sessions := readActivity(t, pool).Sessions
-		if i := slices.IndexFunc(sessions, is); i >= 0 {
-			return sessions[i]
+		i := slices.IndexFunc(sessions, is)
+		if i >= 0 {
+			session = sessions[i]
 		}
-		select {
-		case <-t.Context().Done():
-			t.Fatal("the session never came to wait")
-		case <-retry.C:
-		}
-	}
+		return i >= 0
+	})
+	return session
 }
 
 func begin(t *testing.T, pool *pgxpool.Pool) (pgx.Tx, int32) {

@@ -102,3 +102,17 @@ func DiscardMessage(ctx context.Context, db parley.DB, queue string, messageID i
 	}
 	return message, nil
 }
+
+// EditMessage gives a message that is set aside another body; nil for none. Its old one stays in parley.edited_messages, with the reason,
+// of 1 to 1,000 characters. It takes the rights to take from the queue and to put into it.
+//
+// Errors: as [RetryMessage], and [parley.WrongArgument] for a reason that is missing or too long.
+func EditMessage(ctx context.Context, db parley.DB, queue string, messageID int64, body []byte, reason string) error {
+	_, err := db.Exec(ctx, `
+		select parley.edit_message(queue => $1::text, message_id => $2::bigint, body => $3::bytea, reason => $4::text)`,
+		queue, messageID, body, reason)
+	if err != nil {
+		return pgdb.StatementError(err, "edit a message of queue "+queue)
+	}
+	return nil
+}

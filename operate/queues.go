@@ -54,6 +54,9 @@ type QueueBacklog struct {
 	WaitingMessages int64 `json:"waiting_messages"` // ready to be received
 	HeldMessages    int64 `json:"held_messages"`    // arrived while the queue was off, still the senders'
 	DelayedMessages int64 `json:"delayed_messages"` // not due yet
+	// Of a simple queue, how many failed and wait for another attempt, and how many are set aside; counted up to 100,000.
+	RetryingMessages int64 `json:"retrying_messages"`
+	SetAsideMessages int64 `json:"set_aside_messages"`
 	// IsEstimated reports that the numbers are estimates, within a few percent: beyond some 10,000 rows nothing is counted.
 	IsEstimated       bool       `json:"is_estimated"`
 	OldestEnqueueTime *time.Time `json:"oldest_enqueue_time"`
@@ -66,6 +69,15 @@ type QueueBacklog struct {
 
 // ReadQueues reads the status of all queues, the broker's own last. The cost does not grow with what waits in them.
 func ReadQueues(ctx context.Context, db parley.DB) ([]QueueStatus, error) {
+	return readQueues(ctx, db, true)
+}
+
+// ReadQueueSettings reads what [ReadQueues] does but how much waits in the queues: each Backlog is nil.
+func ReadQueueSettings(ctx context.Context, db parley.DB) ([]QueueStatus, error) {
+	return readQueues(ctx, db, false)
+}
+
+func readQueues(ctx context.Context, db parley.DB, withBacklogs bool) ([]QueueStatus, error) {
 	rows, err := db.Query(ctx, `
 		select
 			case q.schema_name when 'dbo' then q.name else q.schema_name || '.' || q.name end,
@@ -77,13 +89,23 @@ func ReadQueues(ctx context.Context, db parley.DB) ([]QueueStatus, error) {
 			q.poison_action, q.poison_rollbacks, q.set_aside_conversations, q.is_activation_enabled, q.activation_procedure, q.max_readers,
 			x.kind, coalesce(x.is_enabled, false), coalesce(x.max_instances, 0),
 			b.service_queue_id is not null, coalesce(b.waiting_messages, 0), coalesce(b.held_messages, 0), coalesce(b.delayed_messages, 0),
+			coalesce(m.retrying_messages, 0), coalesce(m.set_aside_messages, 0),
 			coalesce(b.is_estimated, false),
 			b.oldest_enqueue_time, extract(epoch from clock_timestamp() - b.oldest_enqueue_time)::float8,
 			coalesce(b.rollbacks, 0), coalesce(b.rollbacks_before_disable, 0)
 		from parley.service_queues as q
-		left join parley.queue_backlogs() as b on b.service_queue_id = q.object_id
+		left join (
+			select n.*
+			from parley.queue_backlogs() as n
+			where $1::boolean
+		) as b on b.service_queue_id = q.object_id
+		left join (
+			select n.service_queue_id, n.retrying_messages, n.set_aside_messages
+			from parley.simple_queues as n
+			where $1::boolean
+		) as m on m.service_queue_id = q.object_id
 		left join parley.external_activations as x on x.service_queue_id = q.object_id
-		order by q.is_ms_shipped, q.schema_name <> 'dbo', q.schema_name, q.name`)
+		order by q.is_ms_shipped, q.schema_name <> 'dbo', q.schema_name, q.name`, withBacklogs)
 	if err != nil {
 		return nil, fmt.Errorf("read the queues: %w", err)
 	}
@@ -103,7 +125,8 @@ func scanQueueStatus(row pgx.CollectableRow) (QueueStatus, error) {
 		&q.PoisonMessageHandling, &q.PoisonAction, &q.PoisonRollbacks, &q.SetAsideConversations,
 		&q.Activation, &q.ActivationProcedure, &q.MaxQueueReaders,
 		&q.ExternalActivation, &q.ExternalEnabled, &q.MaxInstances,
-		&maySee, &b.WaitingMessages, &b.HeldMessages, &b.DelayedMessages, &b.IsEstimated, &b.OldestEnqueueTime, &b.OldestSeconds,
+		&maySee, &b.WaitingMessages, &b.HeldMessages, &b.DelayedMessages, &b.RetryingMessages, &b.SetAsideMessages,
+		&b.IsEstimated, &b.OldestEnqueueTime, &b.OldestSeconds,
 		&b.Rollbacks, &b.RollbacksBeforeDisable,
 	)
 	if maySee {

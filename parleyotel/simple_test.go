@@ -19,14 +19,14 @@ func TestTraceGoesThroughASimpleQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, span := spans.Start(t.Context(), "order")
-	if err := parley.Put(ctx, pool, "traced", []byte("one")); err != nil {
+	if _, err := parley.Put(ctx, pool, "traced", []byte("one")); err != nil {
 		t.Fatal(err)
 	}
 	if err := parley.PutBatch(ctx, pool, "traced", [][]byte{[]byte("two")}, parley.WithKey("k")); err != nil {
 		t.Fatal(err)
 	}
 	span.End()
-	if err := parley.Put(t.Context(), pool, "traced", []byte("untraced")); err != nil {
+	if _, err := parley.Put(t.Context(), pool, "traced", []byte("untraced")); err != nil {
 		t.Fatal(err)
 	}
 	running, stop := context.WithCancel(t.Context())

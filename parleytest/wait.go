@@ -10,8 +10,11 @@ import (
 // package's time-out. Statements of the sessions that [Database] and [EmptyDatabase] give are cancelled after it, too.
 const Patience = 3 * time.Minute
 
-// pollInterval is how often [Until] asks.
-const pollInterval = 5 * time.Millisecond
+const (
+	// pollShortest is how long [Until] waits at least before it asks again, pollLongest how long at most.
+	pollShortest = 5 * time.Millisecond
+	pollLongest  = 100 * time.Millisecond
+)
 
 // Receive gives the next value of a channel, the zero value when it is closed. The test fails with what it waited for when
 // nothing comes.
@@ -40,11 +43,17 @@ func Until(t testing.TB, what string, holds func() bool) {
 
 func until(t testing.TB, what string, holds func() bool, patience time.Duration) {
 	t.Helper()
-	poll := time.NewTicker(pollInterval)
-	defer poll.Stop()
-	for deadline := time.Now().Add(patience); !holds(); <-poll.C {
-		if time.Now().After(deadline) {
+	for began, asked := time.Now(), time.Now(); !holds(); asked = time.Now() {
+		waited := time.Since(began)
+		if waited > patience {
 			t.Fatalf("waited %v in vain until %s", patience, what)
 		}
+		<-time.After(pause(waited, time.Since(asked)))
 	}
+}
+
+// pause is how long is waited before something is asked again: longer the longer the wait goes on, and the longer the answer took. Many
+// tests wait beside each other, and to ask takes the processor from what they wait for. A wait ends a tenth later for that.
+func pause(waited, took time.Duration) time.Duration {
+	return min(max(pollShortest, waited/10, 2*took), pollLongest)
 }

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -68,6 +69,36 @@ func TestWaitEndsWithWhatItWaitedFor(t *testing.T) {
 	if asked != 3 {
 		t.Errorf("asked %d times, want 3", asked)
 	}
+}
+
+// A wait of a minute asks hundreds of times, and not ten thousand times; a short one ends soon after what it waits for.
+func TestWaitAsksLessOftenTheLongerItLasts(t *testing.T) {
+	t.Parallel()
+	for comes, most := range map[time.Duration]int{20 * time.Millisecond: 5, time.Second: 60, time.Minute: 700} {
+		synctest.Test(t, func(t *testing.T) {
+			began, asked := time.Now(), 0
+			Until(t, "the time has come", func() bool { asked++; return time.Since(began) >= comes })
+			if late := time.Since(began) - comes; asked > most || late > max(pollShortest, comes/10) {
+				t.Errorf("what comes after %v is asked for %d times, and is there %v later", comes, asked, late)
+			}
+		})
+	}
+}
+
+// An answer that takes long is asked for a third of the time.
+func TestWaitAsksNoMoreThanAThirdOfTheTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began, asked := time.Now(), 0
+		Until(t, "the time has come", func() bool {
+			asked++
+			<-time.After(20 * time.Millisecond)
+			return time.Since(began) >= time.Second
+		})
+		if asked > 1000/60+2 {
+			t.Errorf("asked %d times in a second, for 20 ms each", asked)
+		}
+	})
 }
 
 // A lock that nobody lets go of must end the statement, not the package.

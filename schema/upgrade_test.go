@@ -62,6 +62,8 @@ func TestUpgradeFromManyConnectionsAtOnceUpgradesOnce(t *testing.T) {
 	var upgrading sync.WaitGroup
 	for range 8 {
 		conn := fixture.Connect(t, pool)
+		// The last one waits for seven others.
+		fixture.Execute(t, conn, "set lock_timeout = '5min'")
 		upgrading.Go(func() {
 			if err := next.Upgrade(t.Context(), conn); err != nil {
 				t.Error(err)

@@ -25,9 +25,11 @@ and every send and receive is part of the same transaction as the application's 
 
 The database is the one named by --dsn, else by PARLEY_DSN, else by DATABASE_URL. Without any of these
 Parley starts a private PostgreSQL of its own, shared by all commands that use the same --data folder.`,
+		Version:       ownVersion().String(), // for --version; the command says it too, also in JSON
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetIn(a.Stdin)
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)

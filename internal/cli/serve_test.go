@@ -88,18 +88,11 @@ func (s *served) send(from, to int) {
 // await waits until a query gives true; meanwhile the database may be out of reach.
 func (s *served) await(query string, args ...any) {
 	s.t.Helper()
-	deadline := time.Now().Add(parleytest.Patience)
-	for {
+	parleytest.Until(s.t, fmt.Sprint(query, " ", args), func() bool {
 		var is *bool
 		err := s.try(func(conn *pgx.Conn) error { return conn.QueryRow(s.t.Context(), query, args...).Scan(&is) })
-		if err == nil && is != nil && *is {
-			return
-		}
-		if time.Now().After(deadline) {
-			s.t.Fatalf("it never became true: %s (%v)", query, err)
-		}
-		<-time.After(awaitPoll)
-	}
+		return err == nil && is != nil && *is
+	})
 }
 
 // awaitDone waits until so many messages were worked on. The key of the table refuses to have one worked on twice.

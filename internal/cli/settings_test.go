@@ -28,10 +28,15 @@ func runParley(t *testing.T, args ...string) string {
 	return out.String()
 }
 
-// An administrator may have changed settings for everybody: the command and the daemon work as they do without.
+// An administrator may have changed settings for everybody: the command and the daemon work as they do without. Those of a role are tried
+// here, those of a database by the core of the suite (sql/settings); PARLEY_TEST_LONG tries both at both places.
 func TestCommandAndDaemonWorkUnderChangedSettings(t *testing.T) {
 	t.Parallel()
-	for _, level := range []string{"database", "role"} {
+	levels := []string{"role"}
+	if os.Getenv("PARLEY_TEST_LONG") != "" {
+		levels = append(levels, "database")
+	}
+	for _, level := range levels {
 		t.Run(level, func(t *testing.T) {
 			t.Parallel()
 			pool := parleytest.EmptyDatabase(t)

@@ -44,23 +44,33 @@ func newVersionCommand(a *verb.App) *cobra.Command {
 		Short: "Print the version of this program and of the schema it works with",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			version := programVersion{
-				Release:       parley.Release,
-				SchemaVersion: parley.SchemaVersion,
-				Go:            runtime.Version(),
-				Platform:      runtime.GOOS + "/" + runtime.GOARCH,
-			}
-			version.readSource()
+			version := ownVersion()
 			if a.JSON {
 				return json.NewEncoder(a.Stdout).Encode(version)
 			}
-			source := ""
-			if version.Commit != "" {
-				source = ", commit " + version.Commit[:min(12, len(version.Commit))]
-			}
-			_, err := fmt.Fprintf(a.Stdout, "parley %s (schema version %d, %s, %s%s)\n",
-				version.Release, version.SchemaVersion, version.Go, version.Platform, source)
+			_, err := fmt.Fprintln(a.Stdout, version)
 			return err
 		},
 	}
+}
+
+// ownVersion is that of this program.
+func ownVersion() programVersion {
+	version := programVersion{
+		Release:       parley.Release,
+		SchemaVersion: parley.SchemaVersion,
+		Go:            runtime.Version(),
+		Platform:      runtime.GOOS + "/" + runtime.GOARCH,
+	}
+	version.readSource()
+	return version
+}
+
+// String is the line that people read.
+func (v programVersion) String() string {
+	source := ""
+	if v.Commit != "" {
+		source = ", commit " + v.Commit[:min(12, len(v.Commit))]
+	}
+	return fmt.Sprintf("parley %s (schema version %d, %s, %s%s)", v.Release, v.SchemaVersion, v.Go, v.Platform, source)
 }

@@ -2,6 +2,7 @@ package activation
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"log/slog"
 	"time"
@@ -23,6 +24,9 @@ type Config struct {
 	// ProcedureConfig says how the sessions that run procedures connect, given the role of the procedure; its user is that role or a login
 	// that may act as it. When nil they log in as Pool does, and a procedure that calls RESET ROLE has the rights of the daemon.
 	ProcedureConfig func(role string) (*pgx.ConnConfig, error)
+	// Interpret runs a procedure whose call ended with [InterpretedState], as the role that the session has taken on: PostgreSQL keeps its
+	// text alone. It is named as CALL names it. When nil such a procedure fails.
+	Interpret func(ctx context.Context, conn *pgx.Conn, procedure string, logger *slog.Logger) error
 	// SessionsMax bounds the sessions that run procedures, for all queues together; 0 means 50. They are connected with the
 	// settings of Pool, beside it.
 	SessionsMax int

@@ -32,13 +32,17 @@ func TestOfTwoDaemonsOneLeadsAndTheOtherTakesOver(t *testing.T) {
 func TestALeaseThatIsOverIsTakenOver(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
-	const short = time.Second
-	term, leads, err := activationstore.Lead(t.Context(), b.pool, "dead", 0, short, 0)
+	const long, short = 50 * time.Second, time.Second // longer than a minute is none
+	term, leads, err := activationstore.Lead(t.Context(), b.pool, "dead", 0, long, 0)
 	if err != nil || !leads || term != 1 {
 		t.Fatalf("term %d, leads %t, error %v", term, leads, err)
 	}
 	if _, leads, err := activationstore.Lead(t.Context(), b.pool, "other", 0, short, 0); err != nil || leads {
 		t.Errorf("leads %t while another does, error %v", leads, err)
+	}
+	// It renews its lease for the last time.
+	if _, leads, err := activationstore.Lead(t.Context(), b.pool, "dead", term, short, 0); err != nil || !leads {
+		t.Fatalf("leads %t, error %v", leads, err)
 	}
 	b.activate(2)
 	b.start(activation.Config{})

@@ -153,6 +153,9 @@ func TestNoReaderIsStartedForWhoMayNoLongerActAsTheRole(t *testing.T) {
 	b.start(activation.Config{})
 	b.send(1, 1)
 	b.awaitDone(1)
+	// A reader that runs goes on as long as it finds something. This one has left.
+	b.await(`select not exists (select from pg_stat_activity where datname = current_database() and query ilike '%app.reader%'
+		and state <> 'idle' and pid <> pg_backend_pid())`)
 	// The daemon is not notified; it asks before each call.
 	b.exec("revoke " + role + " from " + setter)
 	b.send(2, 2)

@@ -75,7 +75,7 @@ func (r *procedureReader) Run(ctx context.Context) error {
 	r.pid.Store(s.pid)
 	s.queue = r.queue.Name
 	if err = s.begin(working, r.config, r.term.Number, r.queue); err == nil {
-		err = s.call(working, r.queue)
+		err = s.call(working, r.config, r.queue)
 	}
 	switch {
 	case errors.Is(err, errNotStarted):
@@ -148,10 +148,19 @@ func (s *session) beginApart(ctx context.Context, config Config, term int64, q Q
 	return activationstore.MayBeginReader(ctx, config.Pool, term, int32(q.ID), q.ExecuteAs, q.Procedure, apartTime)
 }
 
-func (s *session) call(ctx context.Context, q Queue) error {
+// InterpretedState is the SQLSTATE that a procedure raises whose text is of another language.
+const InterpretedState = "TSQL0"
+
+// call calls the procedure, or has it interpreted. Behind a pooler nothing can be interpreted as another role: the role is that of one
+// transaction there.
+func (s *session) call(ctx context.Context, config Config, q Queue) error {
 	statement := "call " + q.Procedure
 	if s.isDirect || q.ExecuteAs == s.login {
-		return s.exec(ctx, statement)
+		err := s.exec(ctx, statement)
+		if config.Interpret == nil || sqlState(err) != InterpretedState {
+			return err
+		}
+		return config.Interpret(ctx, s.conn, q.Procedure, s.logger.With("number", outputOfProcedure, "queue", q.Name))
 	}
 	err := s.exec(ctx, "begin; set local role "+pgx.Identifier{q.ExecuteAs}.Sanitize()+"; "+statement+"; commit")
 	if err != nil && !s.conn.IsClosed() {

@@ -140,12 +140,8 @@ func replaceMasterKeyFile(path, text string) error {
 }
 
 func readMasterKeyFile(path string) (string, error) {
-	info, err := os.Stat(path)
-	if err != nil {
+	if err := ownpath.RequirePrivate(path); err != nil {
 		return "", fmt.Errorf("read the master key: %w", err)
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return "", fmt.Errorf("read the master key: %s may be read by others than its owner: chmod 600 %s", path, path)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {

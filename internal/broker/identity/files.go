@@ -7,6 +7,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/parley-broker/parley/internal/ownpath"
 )
 
 // Files are a certificate, its key, and the authorities that vouch for peers, as a certificate authority hands them out: PEM. They are
@@ -68,7 +70,7 @@ func (f *Files) refresh() error {
 	if f.current != nil && versions == f.versions {
 		return nil
 	}
-	if err := requirePrivate(f.key); err != nil {
+	if err := ownpath.RequirePrivate(f.key); err != nil {
 		return err
 	}
 	chain, err := os.ReadFile(f.certificate)

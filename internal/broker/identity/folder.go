@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -81,8 +80,8 @@ func (f *Folder) names() ([]string, error) {
 
 func (f *Folder) read(name string) (*Certificate, error) {
 	path := filepath.Join(f.path, name)
-	if err := requirePrivate(path); err != nil {
-		return nil, err
+	if err := ownpath.RequirePrivate(path); err != nil {
+		return nil, fmt.Errorf("read the broker's key: %w", err)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -93,18 +92,6 @@ func (f *Folder) read(name string) (*Certificate, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return c, nil
-}
-
-// requirePrivate refuses a key that others may read.
-func requirePrivate(path string) error {
-	info, err := os.Stat(path)
-	if err != nil {
-		return fmt.Errorf("read the broker's key: %w", err)
-	}
-	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		return fmt.Errorf("%s holds a private key, and others may read it (mode %04o): chmod 600 %s", path, info.Mode().Perm(), path)
-	}
-	return nil
 }
 
 // List gives all certificates, the newest first.

@@ -169,7 +169,7 @@ func meetWith(t *testing.T, server *broker, client func(address string, raw net.
 }
 
 // patience is how long a test waits for the other end of a connection before it reports what did not come.
-const patience = 15 * time.Second
+const patience = time.Minute
 
 func greet(conn net.Conn) error {
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {

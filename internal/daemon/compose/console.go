@@ -21,7 +21,8 @@ type consolePart struct {
 // Prepare makes the console and listens.
 func (c *consolePart) Prepare(ctx context.Context) error {
 	settings := console.Config{
-		ReadOnly: c.daemon.Console.ReadOnly, Secure: c.daemon.Console.IsSecure(), Logger: c.daemon.Logger,
+		ReadOnly: c.daemon.Console.ReadOnly, Secure: c.daemon.Console.IsSecure(),
+		IsBehindProxy: c.daemon.Console.IsBehindProxy, Logger: c.daemon.Logger,
 	}
 	for _, dsn := range c.daemon.DSNs {
 		config, err := pgx.ParseConfig(dsn)

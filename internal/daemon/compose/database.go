@@ -17,6 +17,7 @@ import (
 	"github.com/parley-broker/parley/internal/daemon/schedules"
 	"github.com/parley-broker/parley/internal/daemon/timers"
 	"github.com/parley-broker/parley/internal/pgdb"
+	"github.com/parley-broker/parley/internal/tsql/runner"
 	"github.com/parley-broker/parley/schema"
 )
 
@@ -96,6 +97,7 @@ func (d *databaseLeader) Prepare(ctx context.Context) (err error) {
 	engine, err := activation.New(activation.Config{
 		Pool:            d.pool,
 		ProcedureConfig: d.login,
+		Interpret:       runner.Activated,
 		Starters:        d.starters.byKind,
 		SessionsMax:     s.SessionsMax,
 		Ramp:            s.Ramp,
@@ -139,25 +141,36 @@ func (d *databaseLeader) Close() {
 	}
 }
 
-// requireSchema refuses a database without the broker, or with a schema that does not fit. One that cannot be asked is given time.
+// requireSchema refuses a database without the broker, or with a schema that does not fit. One that cannot be asked, or breaks off, is
+// given time: the leader tries again, for as long as the daemon runs.
 func requireSchema(ctx context.Context, pool *pgxpool.Pool, logger *slog.Logger) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	asking, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	conn, err := pool.Acquire(ctx)
+	conn, err := pool.Acquire(asking)
 	if err != nil {
 		logger.Warn("the database cannot be reached yet", "error", err)
-		return nil // the leader tries again, for as long as the daemon runs
+		return nil
 	}
 	defer conn.Release()
+	if err := askSchema(asking, conn, logger); pgdb.IsUnreachable(ctx, err) {
+		logger.Warn("the database cannot be reached yet", "error", err)
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("database %s: %w", conn.Conn().Config().Database, err)
+	}
+	return nil
+}
+
+func askSchema(ctx context.Context, conn *pgxpool.Conn, logger *slog.Logger) error {
 	broker, err := parley.Attach(ctx, conn)
 	if err == nil {
 		err = schema.RequireBuild(broker)
 	}
 	if err != nil {
-		return fmt.Errorf("database %s: %w", conn.Conn().Config().Database, err)
+		return err
 	}
 	if err := requireLeader(ctx, conn.Conn()); err != nil {
-		return fmt.Errorf("database %s: %w", conn.Conn().Config().Database, err)
+		return err
 	}
 	warnOfSuperuser(ctx, conn.Conn(), logger)
 	if broker.State != parley.BrokerEnabled {

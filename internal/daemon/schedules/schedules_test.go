@@ -21,6 +21,7 @@ func TestEachDueTimeHasOneMessage(t *testing.T) {
 	b.Exec("select parley.grant('SEND', 'queue', 'jobs', $1)", owner)
 	b.As(owner).Exec("select parley.schedule('tick', 'jobs', 'tick', every => '1 second')")
 	b.Exec("select parley.schedule('yearly', 'jobs', 'year', cron => '0 0 1 1 *', time_zone => 'Europe/Berlin')")
+	b.Exec("select parley.schedule('talk', from_service => '//test/Asker', to_service => '//test/Answerer', body => 'tick', every => '1 second')")
 	// An hour that nobody was there for, once; and an owner who may not put any more.
 	b.Exec("select parley.schedule('hourly', 'jobs', 'hour', cron => '@hourly')")
 	fallen := b.Role("fallen")
@@ -40,7 +41,8 @@ func TestEachDueTimeHasOneMessage(t *testing.T) {
 		})
 	}
 	parleytest.Until(t, "three ticks", func() bool {
-		return sqltest.Value[int](b.Session, "select count(*) from parley.schedule_runs where name = 'tick'") >= 3
+		return sqltest.Value[int](b.Session, `
+			select least(count(*) filter (where name = 'tick'), count(*) filter (where name = 'talk')) from parley.schedule_runs`) >= 3
 	})
 	b.WaitUntil("select exists (select from parley.schedules where name = 'refused' and fault like '%permission%')")
 	stop()
@@ -51,6 +53,12 @@ func TestEachDueTimeHasOneMessage(t *testing.T) {
 			and count(*) = 1 + extract(epoch from max(due_at) - min(due_at))
 			and count(*) = (select count(*) from parley.peek_messages('jobs', 1000) as m where parley.body_text(m.body) = 'tick')
 		from parley.schedule_runs where name = 'tick'`)
+	// The same where each begins a conversation.
+	sqltest.Equal(b.Session, true, `
+		select count(*) = count(distinct due_at) and count(*) = count(distinct conversation_handle)
+			and count(*) = 1 + extract(epoch from max(due_at) - min(due_at))
+			and count(*) = (select count(*) from parley.conversation_endpoints as e where e.is_initiator = 0)
+		from parley.schedule_runs where name = 'talk'`)
 	sqltest.Equal(b.Session, "1 3", `
 		select concat_ws(' ', count(*), max(missed)) from parley.schedule_runs where name = 'hourly'`)
 	sqltest.Equal(b.Session, true, "select next_at = date_trunc('hour', now()) + interval '1 hour' from parley.schedules where name = 'hourly'")

@@ -8,6 +8,7 @@ import (
 	"github.com/parley-broker/parley/internal/mail/groupcommit"
 	"github.com/parley-broker/parley/internal/mail/message"
 	"github.com/parley-broker/parley/internal/mail/spool"
+	"github.com/parley-broker/parley/parleytest"
 )
 
 // A batch that is full by its bytes goes at once, and takes no more.
@@ -38,13 +39,8 @@ func TestBatchIsBoundedByItsBytes(t *testing.T) {
 	}
 	until(t, c, 6)
 	s.release <- struct{}{}
-	select {
-	case n := <-s.entered:
-		if n != 3 {
-			t.Errorf("a batch of 3,000 bytes has %d messages of 1,000", n)
-		}
-	case <-time.After(5 * time.Second):
-		t.Error("a batch that is full by its bytes does not go")
+	if n := parleytest.Receive(t, s.entered, "a batch that is full by its bytes"); n != 3 {
+		t.Errorf("a batch of 3,000 bytes has %d messages of 1,000", n)
 	}
 	for range 2 {
 		s.release <- struct{}{}

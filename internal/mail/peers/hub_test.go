@@ -127,19 +127,16 @@ func (h *hub) text(query string) (text string) {
 // await waits until something is there, and otherwise fails with what waits.
 func (h *hub) await(what string, is func() bool) {
 	h.Helper()
-	limit := time.NewTimer(parleytest.Patience)
-	defer limit.Stop()
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	for !is() {
-		select {
-		case <-limit.C:
-			h.Fatalf("%s did not come; queues: %s; recipients: %s", what,
+	isThere := false
+	defer func() {
+		if !isThere {
+			h.Logf("%s did not come; queues: %s; recipients: %s", what,
 				h.text(`select coalesce(jsonb_agg(to_jsonb(q))::text, '') from parley_mail.queues as q`),
 				h.text(`select coalesce(jsonb_agg(to_jsonb(w))::text, '') from parley_mail.waiting_recipients as w`))
-		case <-ticker.C:
 		}
-	}
+	}()
+	parleytest.Until(h, what, is)
+	isThere = true
 }
 
 // inbox are the messages that the mailbox of a user holds, with the line ends that they had on the way.

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/emersion/go-smtp"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -180,20 +179,17 @@ func (h *hub) run(config server.Config) (stop func()) {
 	return stop
 }
 
-// await waits until something is there.
+// await waits until something is there, and otherwise fails with what waits.
 func (h *hub) await(what string, is func() bool) {
 	h.Helper()
-	limit := time.NewTimer(2 * time.Minute)
-	defer limit.Stop()
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	for !is() {
-		select {
-		case <-limit.C:
-			h.Fatalf("%s did not come; lanes: %s", what, h.text(`select coalesce(jsonb_agg(to_jsonb(l))::text, '') from parley_store.lanes as l`))
-		case <-ticker.C:
+	isThere := false
+	defer func() {
+		if !isThere {
+			h.Logf("%s did not come; lanes: %s", what, h.text(`select coalesce(jsonb_agg(to_jsonb(l))::text, '') from parley_store.lanes as l`))
 		}
-	}
+	}()
+	parleytest.Until(h, what, is)
+	isThere = true
 }
 
 // listens is whether a daemon takes connections.

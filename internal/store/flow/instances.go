@@ -97,7 +97,7 @@ func ReadDefinition(ctx context.Context, db pgdb.DB, orchestration string, versi
 		select coalesce(parley_flow.read_definition(orchestration => $1::text, version => $2::integer), 'null')`, orchestration, version)
 }
 
-// ResumeInstances has instances that are suspended go on, at most so many; it gives how many.
+// ResumeInstances has instances that are suspended or wait for another attempt go on, at most so many; it gives how many.
 func ResumeInstances(ctx context.Context, db pgdb.DB, filter Filter, top int, dryRun bool) (int, error) {
 	written, err := json.Marshal(filter)
 	if err != nil {

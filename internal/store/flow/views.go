@@ -155,6 +155,7 @@ type RoutingFailure struct {
 	Explanation     string          `json:"explanation"`
 	SendPort        *string         `json:"send_port"`
 	PortGroup       *string         `json:"port_group"`
+	Receive         *string         `json:"receive"`
 	Missed          json.RawMessage `json:"missed"`
 	Failures        int64           `json:"failures"`
 	FirstAt         time.Time       `json:"first_at"`
@@ -167,7 +168,7 @@ type RoutingFailure struct {
 // RoutingFailures gives causes, the one that struck last first.
 func RoutingFailures(ctx context.Context, db pgdb.DB, scope Scope) ([]RoutingFailure, error) {
 	return collect[RoutingFailure](ctx, db, "read failures of routing", `
-		select cause_id, receive_port, location, message_type, explanation, send_port, port_group, coalesce(missed, 'null'),
+		select cause_id, receive_port, location, message_type, explanation, send_port, port_group, receive, coalesce(missed, 'null'),
 			failures::bigint, first_at, last_at, sample_message_id, coalesce(sample, 'null'), remedy
 		from parley_flow.routing_failures
 		where ($1::text = '' or receive_port = $1::text) and ($2::text = '' or location = $2::text)

@@ -189,7 +189,7 @@ func TestBadBodyFromAnotherDatabaseTakesNothingFromThoseBeforeIt(t *testing.T) {
 	handle := asker.dialog()
 	asker.Send(handle, request, "first")
 	asker.exchange(answerer)
-	asker.Exec("select parley.send_batch($1::uuid, '//test/Checked', array['<a/>', null, 'bad', '<c/>'])", handle)
+	asker.Exec("select parley.send_batch($1::uuid, '//test/Checked', array['<a/>', null, '<bad', '<c/>'])", handle)
 	runs := asker.take(answerer)
 	results := answerer.deliver(asker.speaker(), runs...)
 	if len(results) != 1 || results[0].Outcome != transportstore.Refused || results[0].ErrorNumber != 9615 {

@@ -112,7 +112,7 @@ func TestRefusalWhoseAnswerWasLostIsReportedAllTheSame(t *testing.T) {
 		t.Parallel()
 		asker, answerer, initiator, _ := talking(t)
 		answerer.Exec("select parley.alter_message_type('//test/Request', 'WELL_FORMED_XML')")
-		asker.Send(initiator, request, "no XML")
+		asker.Send(initiator, request, "<no XML")
 		runs := asker.take(answerer)
 		if results := answerer.deliver(asker.speaker(), runs...); results[0].Outcome != transportstore.Refused {
 			t.Fatalf("got %+v", results)

@@ -227,3 +227,7 @@ func CancelTransmissionWakeUps(ctx context.Context, db pgdb.DB) error {
 	}
 	return nil
 }
+
+// DestinationRows is the source of the rows of parley.transmission_destinations in a statement: where messages wait to go, for the role
+// that asks, with how many wait. The cost does not grow with what waits.
+const DestinationRows = "parley.transmission_destinations()"

@@ -43,6 +43,17 @@ func ReadCertificates(ctx context.Context, db pgdb.DB, name string) ([]Certifica
 	return found, nil
 }
 
+// ExportQuery reads what the export of the certificate of a name needs, in one text with blanks between: the certificate in hexadecimal
+// digits, the broker instance of the database, and the private keys as they are sealed, where they are ours. It is for sessions that run
+// statements of their own.
+const ExportQuery = `
+	select concat_ws(' ', encode(c.certificate, 'hex'), b.service_broker_guid,
+		case when c.pvt_key_encryption_type = 'MK' then (
+			select encode(j.private_key, 'hex')
+			from parley._p_judge_certificates(signer => null, receiver => c.thumbprint, service => '') as j
+		) end)
+	from parley.certificates as c cross join parley.databases as b where c.name = $1`
+
 // NewCertificate is a certificate to install.
 type NewCertificate struct {
 	Name, Owner string // an empty owner is the caller
@@ -51,18 +62,27 @@ type NewCertificate struct {
 	IsActive    bool   // new messages are signed with it, or sealed for it
 }
 
+// CreateQuery, AlterQuery and DropQuery are the statements of [CreateCertificate], [AlterCertificate] and [DropCertificate], with
+// parameters in the order of their arguments. They are for sessions that run statements of their own.
+const (
+	CreateQuery = `
+		select parley.create_certificate(
+			name => $1::text, certificate => $2::bytea, "authorization" => nullif($3::text, ''), private_key => $4::bytea,
+			active_for_begin_dialog => $5::boolean
+		)`
+	AlterQuery = `
+		select parley.alter_certificate(
+			name => $1::text, active_for_begin_dialog => $2::boolean, revoked => $3::boolean
+		)`
+	DropQuery = "select parley.drop_certificate($1::text)"
+)
+
 // CreateCertificate installs a certificate.
 //
 // Errors: a [pgdb.Error] with number parley.PermissionDenied, 2714 when it exists, 9609 for a bad name, 15151 for an unknown owner,
 // 15297 when it is malformed.
 func CreateCertificate(ctx context.Context, db pgdb.DB, c NewCertificate) error {
-	_, err := db.Exec(ctx, `
-		select parley.create_certificate(
-			name => $1::text, certificate => $2::bytea, "authorization" => nullif($3::text, ''), private_key => $4::bytea,
-			active_for_begin_dialog => $5::boolean
-		)`,
-		c.Name, c.Bytes, c.Owner, c.PrivateKey, c.IsActive)
-	if err != nil {
+	if _, err := db.Exec(ctx, CreateQuery, c.Name, c.Bytes, c.Owner, c.PrivateKey, c.IsActive); err != nil {
 		return pgdb.StatementError(err, "create certificate")
 	}
 	return nil
@@ -70,10 +90,7 @@ func CreateCertificate(ctx context.Context, db pgdb.DB, c NewCertificate) error 
 
 // AlterCertificate changes what is not nil.
 func AlterCertificate(ctx context.Context, db pgdb.DB, name string, isActive, isRevoked *bool) error {
-	if _, err := db.Exec(ctx, `
-		select parley.alter_certificate(
-			name => $1::text, active_for_begin_dialog => $2::boolean, revoked => $3::boolean
-		)`, name, isActive, isRevoked); err != nil {
+	if _, err := db.Exec(ctx, AlterQuery, name, isActive, isRevoked); err != nil {
 		return pgdb.StatementError(err, "alter certificate")
 	}
 	return nil
@@ -81,7 +98,7 @@ func AlterCertificate(ctx context.Context, db pgdb.DB, name string, isActive, is
 
 // DropCertificate drops a certificate with its private key.
 func DropCertificate(ctx context.Context, db pgdb.DB, name string) error {
-	if _, err := db.Exec(ctx, "select parley.drop_certificate($1::text)", name); err != nil {
+	if _, err := db.Exec(ctx, DropQuery, name); err != nil {
 		return pgdb.StatementError(err, "drop certificate")
 	}
 	return nil

@@ -72,6 +72,14 @@ func (b *fixture) twin(lease time.Duration) *fixture {
 	return &fixture{T: b.T, pool: pool, server: b.server, starter: starter, log: b.log}
 }
 
+// moveLeases has all leases end at another time.
+func (b *fixture) moveLeases(by string) {
+	b.Helper()
+	for _, table := range []string{"parley._p_delivery_claim", "parley._p_message_claim"} {
+		b.exec("update " + table + " set leased_until = leased_until + interval '" + by + "'")
+	}
+}
+
 func (b *fixture) bodies(db parley.DB) string {
 	b.Helper()
 	messages, err := parley.Receive(b.Context(), db, "target")
@@ -172,11 +180,14 @@ func TestMessageOfADaemonThatIsGoneComesAgainFromAnother(t *testing.T) {
 			gone.start(1)
 			parleytest.Receive(t, s.arrived, "the request")
 			gone.pool.Close()
+			// It lasts for as long as this machine needs to look.
+			b.moveLeases("1 hour")
 			b.run(1)
 			if value[int](b, "select count(*) from parley._p_message") != 2 || len(b.seen()) != 1 {
 				t.Errorf("%d requests came while the lease lasts", len(b.seen()))
 			}
 			parleytest.Receive(t, s.brokenOff, "the end of the request")
+			b.moveLeases("-1 hour")
 			b.waitUntil("the lease is over", func() bool { return value[int](b, "select count(*) from parley.delivery_claims") == 0 })
 			b.run(1)
 			seen := b.seen()
@@ -208,8 +219,10 @@ func TestRequestWhoseClaimIsLostIsBrokenOffAndRecordsNothing(t *testing.T) {
 	parleytest.Receive(t, s.brokenOff, "the end of the request")
 	b.waitUntil("it is in the log", func() bool { return strings.Contains(b.log.String(), "records nothing of a request") })
 	b.require(tx.Rollback(t.Context()))
+	stopSecond := b.start(2) // the first one leaves where it found nothing while the message was held
 	b.waitUntil("it was delivered again", func() bool { return len(b.seen()) == 2 })
 	b.require(stop())
+	b.require(stopSecond())
 	if got := value[int](b, "select count(*) from parley.poison_conversations"); got != 0 {
 		t.Error("it counts as a refusal")
 	}

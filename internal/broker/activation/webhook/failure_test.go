@@ -135,7 +135,7 @@ func TestReaderFailsWhenThereIsNobody(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t, "", accept)
 	b.dialog("x")
-	b.server.Close()
+	b.leave("")
 	err := b.reader(1).Run(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "reach the web address") || strings.Contains(err.Error(), "/in") {
 		t.Errorf("got %v", err)

@@ -101,7 +101,7 @@ func newFixture(t *testing.T, settings string, answer func(http.ResponseWriter, 
 	b := &fixture{T: t, pool: parleytest.Database(t), log: &logtest.Log{}, answer: answer}
 	b.server = httptest.NewServer(http.HandlerFunc(b.serve))
 	t.Cleanup(b.server.Close)
-	permission, err := webhook.ParsePermission([]string{b.server.URL})
+	permission, err := webhook.ParsePermission([]string{b.server.URL, nowhere})
 	b.require(err)
 	b.starter = webhook.NewStarter(b.pool, 20, permission, dialogsecurity.WebhookSecrets{}, b.log.Logger(slog.LevelInfo))
 	t.Cleanup(b.starter.Close)
@@ -112,6 +112,17 @@ func newFixture(t *testing.T, settings string, answer func(http.ResponseWriter, 
 	b.exec("select parley.create_webhook_activation('target', '" + b.server.URL + "/in', secret => 'whsec_c2l4dGVlbiBieXRlcyBhcmUgb25lIGtleQ==', " +
 		"first_retry_ms => 1, longest_retry_ms => 1" + settings + ")")
 	return b
+}
+
+// nowhere is an address at which no server listens: a port that a test's server has closed may be another's at once.
+const nowhere = "http://127.0.0.1:1"
+
+// leave moves the queue's address to where no server listens.
+func (b *fixture) leave(settings string) {
+	b.Helper()
+	b.exec("select parley.drop_external_activation('target')")
+	b.exec("select parley.create_webhook_activation('target', '" + nowhere + "/in', secret => 'whsec_c2l4dGVlbiBieXRlcyBhcmUgb25lIGtleQ==', " +
+		"first_retry_ms => 1, longest_retry_ms => 1" + settings + ")")
 }
 
 func accept(http.ResponseWriter, request) {}
@@ -220,16 +231,14 @@ func (b *fixture) start(number int) (stop func() error) {
 
 func (b *fixture) waitUntil(what string, is func() bool) {
 	b.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	never := time.After(2 * time.Minute) // what is waited for takes seconds at the most
-	for !is() {
-		select {
-		case <-never:
-			b.Fatalf("never: %s; the log is\n%s", what, b.log)
-		case <-tick.C:
+	came := false
+	defer func() {
+		if !came {
+			b.Logf("the log is\n%s", b.log)
 		}
-	}
+	}()
+	parleytest.Until(b, what, is)
+	came = true
 }
 
 func (b *fixture) requireWaiting(want int) {

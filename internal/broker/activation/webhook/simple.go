@@ -80,6 +80,7 @@ func (r *reader) simpleDelivery(messages []parley.TakenMessage) delivery {
 			"Parley-Message-Id":       strconv.FormatInt(first.MessageID, 10),
 			"Parley-Message-Priority": strconv.Itoa(int(first.Priority)),
 			"Parley-Message-Count":    strconv.Itoa(len(messages)),
+			"Parley-Message-Attempt":  strconv.Itoa(int(first.Attempt)),
 		},
 	}
 	if first.Key != nil && len(*first.Key) <= keyHeaderBytesMax {

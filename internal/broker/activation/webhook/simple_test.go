@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/parley-broker/parley/operate"
@@ -18,7 +19,7 @@ func newSimpleFixture(t *testing.T, settings string, answer func(http.ResponseWr
 	b.exec("select parley.drop_external_activation('target')")
 	b.exec("select parley.drop_service('target')")
 	b.exec("select parley.drop_queue('target')")
-	b.exec("select parley.create_queue('target', kind => 'SIMPLE')")
+	b.exec("select parley.create_queue('target', kind => 'SIMPLE', retry => 'false')")
 	b.exec("select parley.create_webhook_activation('target', '" + b.server.URL + "/in', secret => 'whsec_c2l4dGVlbiBieXRlcyBhcmUgb25lIGtleQ==', " +
 		"first_retry_ms => 1, longest_retry_ms => 1" + settings + ")")
 	return b
@@ -176,7 +177,7 @@ func TestUnavailableAddressCountsNothingForASimpleQueue(t *testing.T) {
 	if got := len(b.seen()); got != 5 {
 		t.Errorf("%d requests came", got)
 	}
-	b.server.Close()
+	b.leave(", max_attempts => 1")
 	b.put("", "y")
 	if err := b.reader(1).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "reach the web address") {
 		t.Errorf("got %v", err)
@@ -192,5 +193,41 @@ func TestReplyToAMessageOfASimpleQueueIsARefusal(t *testing.T) {
 	b.run(1)
 	if got := value[string](b, "select error from parley.set_aside_messages"); !strings.Contains(got, "no conversation") {
 		t.Errorf("the error is %q", got)
+	}
+}
+
+// The retry policy of the queue counts, not the numbers of the web address; limits hold for its requests.
+func TestWebAddressFollowsThePolicyAndTheLimitsOfItsQueue(t *testing.T) {
+	t.Parallel()
+	var underWay, most atomic.Int32
+	b := newSimpleFixture(t, ", max_attempts => 0, max_instances => 4", func(w http.ResponseWriter, r request) {
+		if now := underWay.Add(1); now > most.Load() {
+			most.Store(now)
+		}
+		defer underWay.Add(-1)
+		if *r.Messages[0].Body == "bad" {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	})
+	b.exec("select parley.set_retry_policy('target', first => '1 ms', longest => '1 ms', attempts => 3)")
+	b.exec("select parley.set_queue_limits('target', concurrency => 1)")
+	b.put("", "a", "bad", "b", "c", "d")
+	b.run(4)
+	b.requireLeft(0)
+	if got := value[string](b, "select concat_ws(' ', parley.body_text(body), rollbacks, error) from parley.set_aside_messages"); got !=
+		"bad 3 the web address answered 500 Internal Server Error" {
+		t.Errorf("set aside is %q; the log is\n%s", got, b.log)
+	}
+	if most.Load() != 1 {
+		t.Errorf("%d requests were under way at once", most.Load())
+	}
+	var attempts []string
+	for _, r := range b.seen() {
+		if *r.Messages[0].Body == "bad" {
+			attempts = append(attempts, r.header.Get("Parley-Message-Attempt"))
+		}
+	}
+	if !slices.Equal(attempts, []string{"1", "2", "3"}) {
+		t.Errorf("the attempts were %q", attempts)
 	}
 }

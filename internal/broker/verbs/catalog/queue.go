@@ -17,15 +17,16 @@ import (
 
 func newQueueCommand(a *verb.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "queue",
-		Short: "Create, alter, pause, switch off and drop queues",
+		Use:        "queue",
+		Short:      "Create, alter, pause, switch off and drop queues",
+		SuggestFor: []string{"create", "pause", "resume", "alter", "drop"},
 		Long: `Create, alter, pause, resume, switch off and on, and drop queues. parley queues lists them. Programs and
 web addresses that read a queue are set with parley activation.`,
 		Args: cobra.NoArgs,
 	}
 	cmd.AddCommand(
 		newQueueSettingsCommand(a, "create"), newQueueSettingsCommand(a, "alter"),
-		newQueuePauseCommand(a, true), newQueuePauseCommand(a, false), newQueueQuotaCommand(a),
+		newQueuePauseCommand(a, true), newQueuePauseCommand(a, false), newQueueQuotaCommand(a), newQueueLimitsCommand(a),
 		newQueueSwitchCommand(a, "disable", false), newQueueSwitchCommand(a, "enable", true), newQueueDropCommand(a),
 	)
 	return cmd

@@ -24,7 +24,8 @@ POISON shows how often the message at the head was rolled back, of how many time
 the queue is set, disable the queue; and how many conversations are set aside (parley poison list).
 READERS is how many readers activation starts at most, and which: procedure, program or webhook.
 WAITING is exact up to some 10,000 rows; beyond that it is an estimate, marked with ~, a few percent off at most.
-Messages that arrived while the queue was off are counted apart as held: they are still their senders'.`,
+Messages that arrived while the queue was off are counted apart as held: they are still their senders'. Those of a simple queue that
+failed and wait for another attempt are counted apart as retrying: parley poison messages --failing lists them.`,
 		Example: `  parley queues
   parley queues --json | jq '.[] | select(.status != "ON") | .queue'`,
 	}, verb.Listing[operate.QueueStatus]{
@@ -65,8 +66,12 @@ func poison(queue operate.QueueStatus) string {
 	case queue.PoisonMessageHandling:
 		text = fmt.Sprintf("%d/%d", queue.Backlog.Rollbacks, queue.PoisonRollbacks)
 	}
-	if queue.SetAsideConversations > 0 {
-		text += fmt.Sprintf(" + %d set aside", queue.SetAsideConversations)
+	aside := queue.SetAsideConversations
+	if queue.Backlog != nil {
+		aside += queue.Backlog.SetAsideMessages
+	}
+	if aside > 0 {
+		text += fmt.Sprintf(" + %d set aside", aside)
 	}
 	return text
 }
@@ -95,6 +100,9 @@ func waiting(backlog *operate.QueueBacklog) string {
 	}
 	if backlog.DelayedMessages > 0 {
 		text += fmt.Sprintf(" + %d delayed", backlog.DelayedMessages)
+	}
+	if backlog.RetryingMessages > 0 {
+		text += fmt.Sprintf(" + %d retrying", backlog.RetryingMessages)
 	}
 	return text
 }

@@ -10,9 +10,10 @@ import (
 // Commands makes the verbs of this folder.
 func Commands(a *verb.App) []*cobra.Command {
 	return []*cobra.Command{
+		newBatchCommand(a), newCancelCommand(a), newClaimsCommand(a),
 		newConversationsCommand(a),
 		newDelayedCommand(a), newScheduleCommand(a),
-		newEndCommand(a),
+		newEndCommand(a), newFinishedCommand(a),
 		newPeekCommand(a),
 		newPoisonCommand(a),
 		newPutCommand(a),

@@ -21,8 +21,9 @@ const completePoison verb.Completer = `
 
 func newPoisonCommand(a *verb.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "poison",
-		Short: "List conversations and messages that are set aside, put them back or give them up",
+		Use:        "poison",
+		Short:      "List conversations and messages that are set aside, put them back or give them up",
+		SuggestFor: []string{"failed", "failing", "failures", "retry", "discard", "dead", "dlq"},
 		Long: `A message whose transaction was rolled back too often (five times, unless the queue says otherwise) is poison: its
 conversation is set aside, so that nothing is received from it and the others go on. Here you see which ones
 that are and why, and put them back when the cause is cured, or give them up. Of a simple queue it is the message alone that is

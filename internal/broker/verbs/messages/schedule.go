@@ -24,12 +24,14 @@ type scheduleChange struct {
 
 func newScheduleCommand(a *verb.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "schedule",
-		Short: "List schedules, set, pause, run and remove them",
-		Long: `List schedules: messages that the daemon puts into a simple queue again and again. You see your own and those of queues that you
-may take from.`,
+		Use:        "schedule",
+		Short:      "List schedules, set, pause, run and remove them",
+		SuggestFor: []string{"cron", "crontab", "periodic", "recurring"},
+		Long: `List schedules: messages that the daemon puts into a simple queue again and again, or with which it begins a conversation.
+You see your own and those of queues that you may take from.`,
 		Example: `  parley schedule
   parley schedule set nightly jobs 'make the report' --cron '30 2 * * *' --time-zone Europe/Berlin
+  parley schedule set hourly 'count the stock' --from Shop --to Stock --cron @hourly
   parley schedule history nightly`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -47,16 +49,16 @@ may take from.`,
 }
 
 func newScheduleSetCommand(a *verb.App) *cobra.Command {
-	var cronText, zone, key, missed string
+	var cronText, zone, key, missed, from, to, contract, messageType string
 	var every time.Duration
 	var priority int32
 	cmd := &cobra.Command{
-		Use:   "set NAME QUEUE BODY (--cron EXPRESSION | --every DURATION)",
+		Use:   "set NAME {QUEUE BODY | BODY --from SERVICE --to SERVICE} (--cron EXPRESSION | --every DURATION)",
 		Short: "Make a schedule, or change the one of that name",
 		Long: `Make a schedule, or change the one of that name; it keeps its next time unless when it is due changes. Cron expressions have five
 fields, minute, hour, day of the month, month and day of the week, or six with seconds in front; @hourly, @daily and the like are
-known too.`,
-		Args: cobra.ExactArgs(3),
+known too. With --from and --to each due time begins a conversation between these services, and BODY is its first message.`,
+		Args: cobra.RangeArgs(2, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cronText != "" {
 				if _, err := cron.Parse(cronText); err != nil {
@@ -64,10 +66,18 @@ known too.`,
 				}
 			}
 			schedule := operate.NewSchedule{
-				Name: args[0], Queue: args[1], Body: args[2],
+				Name: args[0], Body: args[len(args)-1],
+				FromService: verb.Given(cmd, "from", from), ToService: verb.Given(cmd, "to", to),
+				Contract: verb.Given(cmd, "contract", contract), MessageType: verb.Given(cmd, "message-type", messageType),
 				Cron: verb.Given(cmd, "cron", cronText), Every: verb.Given(cmd, "every", every), TimeZone: verb.Given(cmd, "time-zone", zone),
 				Key: verb.Given(cmd, "key", key), Priority: verb.Given(cmd, "priority", priority),
 				Missed: verb.Given(cmd, "missed", strings.ToUpper(missed)),
+			}
+			switch {
+			case (len(args) == 2) != (schedule.FromService != nil):
+				return verb.Usagef("give a queue and a body, or a body with --from and --to")
+			case len(args) == 3:
+				schedule.Queue = args[1]
 			}
 			return changeSchedule(a, cmd, args[0], "set", func(ctx context.Context, conn *pgx.Conn) error {
 				_, err := operate.SetSchedule(ctx, conn, schedule)
@@ -81,9 +91,14 @@ known too.`,
 	flags.StringVar(&zone, "time-zone", "UTC", "time zone in which --cron is meant")
 	flags.StringVar(&key, "key", "", "its messages are taken in order with the others of this key")
 	flags.Int32Var(&priority, "priority", 5, "1 is last, 10 is first")
+	flags.StringVar(&from, "from", "", "the service from which a conversation is begun")
+	flags.StringVar(&to, "to", "", "the service with which it is begun")
+	flags.StringVar(&contract, "contract", "DEFAULT", "contract of the conversation")
+	flags.StringVar(&messageType, "message-type", "DEFAULT", "type of its first message")
 	flags.StringVar(&missed, "missed", "once", "what becomes of times for which no daemon was there: once, all or skip")
 	cmd.MarkFlagsOneRequired("cron", "every")
 	cmd.MarkFlagsMutuallyExclusive("cron", "every")
+	cmd.MarkFlagsRequiredTogether("from", "to")
 	return cmd
 }
 
@@ -128,17 +143,24 @@ func writeSchedules(out io.Writer, schedules []operate.Schedule) error {
 		return err
 	}
 	table := verb.NewTable(out)
-	fmt.Fprintln(table, "NAME\tQUEUE\tWHEN\tTIME ZONE\tNEXT\tLAST\tFAULT")
+	fmt.Fprintln(table, "NAME\tFOR\tWHEN\tTIME ZONE\tNEXT\tLAST\tFAULT")
 	for _, s := range schedules {
 		when := verb.OrEmpty(s.Cron)
 		if s.Every != nil {
 			when = "every " + time.Duration(*s.Every*float64(time.Second)).String()
 		}
 		next := verb.Moment(s.NextAt)
-		if s.IsPaused {
+		switch {
+		case s.IsPaused:
 			next = "paused"
+		case s.NextAt == nil: // a new one: the daemon finds out when
+			next = "once a daemon runs"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", verb.OneLine(s.Name, 0), verb.OneLine(s.Queue, 0), verb.OneLine(when, 0),
+		place := verb.OrEmpty(s.Queue)
+		if s.ToService != nil {
+			place = verb.OrEmpty(s.FromService) + " to " + *s.ToService
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", verb.OneLine(s.Name, 0), verb.OneLine(place, 0), verb.OneLine(when, 0),
 			s.TimeZone, next, verb.Moment(s.LastAt), verb.OrNone(verb.OneLine(verb.OrEmpty(s.Fault), verb.BodyWidth)))
 	}
 	return table.Flush()
@@ -153,8 +175,11 @@ func writeScheduleRuns(out io.Writer, runs []operate.ScheduleRun) error {
 	fmt.Fprintln(table, "DUE\tSENT\tMESSAGE\tMISSED\tERROR")
 	for _, r := range runs {
 		message := "-"
-		if r.MessageID != nil {
+		switch {
+		case r.MessageID != nil:
 			message = fmt.Sprint(*r.MessageID)
+		case r.ConversationHandle != nil:
+			message = r.ConversationHandle.String()
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\n", verb.Moment(r.DueAt), verb.Moment(&r.SentAt), message, r.Missed,
 			verb.OrNone(verb.OneLine(verb.OrEmpty(r.Error), verb.BodyWidth)))

@@ -13,16 +13,18 @@ import (
 )
 
 func newPutCommand(a *verb.App) *cobra.Command {
-	var key, once string
+	var key, once, unique string
 	var due dueFlags
 	var priority int
 	cmd := &cobra.Command{
 		Use:   "put QUEUE BODY",
 		Short: "Put a message into a simple queue",
 		Long: `Put a message into a simple queue: one that was created with parley queue create --kind simple. Messages with the
-same key are taken in the order in which they were put.`,
+same key are taken in the order in which they were put. With --json it says what came of the message: the message_id that
+parley cancel takes, or the delayed_id of parley delayed withdraw.`,
 		Example: `  parley put jobs 'resize 17.png'
-  parley put jobs 'remind 17' --delay 1h --key 17`,
+  parley put jobs 'remind 17' --delay 1h --key 17
+  parley put jobs 'rebuild the index' --unique index`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			options := []parley.PutOption{parley.WithPriority(priority)}
@@ -42,15 +44,22 @@ same key are taken in the order in which they were put.`,
 			if at != nil {
 				options = append(options, parley.DeliverAt(*at))
 			}
-			if once == "" {
-				return parley.Put(ctx, conn, args[0], []byte(args[1]), options...)
+			var sent parley.SentMessage
+			switch {
+			case unique != "":
+				sent, err = parley.PutUnique(ctx, conn, args[0], []byte(args[1]), unique, options...)
+			case once != "":
+				sent, err = parley.PutOnce(ctx, conn, args[0], []byte(args[1]), once, options...)
+			default:
+				sent, err = parley.Put(ctx, conn, args[0], []byte(args[1]), options...)
 			}
-			sent, err := parley.PutOnce(ctx, conn, args[0], []byte(args[1]), once, options...)
 			switch {
 			case err != nil:
 				return err
 			case a.JSON:
 				return verb.EncodeJSON(cmd.OutOrStdout(), sent)
+			case sent.IsDuplicate && unique != "":
+				fmt.Fprintln(a.Stderr, "one with this key is there")
 			case sent.IsDuplicate:
 				fmt.Fprintln(a.Stderr, "put before")
 			}
@@ -61,6 +70,8 @@ same key are taken in the order in which they were put.`,
 	set.StringVar(&key, "key", "", "take it in order with the others of this key")
 	set.IntVar(&priority, "priority", 5, "1 is last, 10 is first")
 	set.StringVar(&once, "once", "", "do not put it when this deduplication key was used before")
+	set.StringVar(&unique, "unique", "", "do not put it while one that was put with this unique key waits or is worked on")
+	cmd.MarkFlagsMutuallyExclusive("once", "unique")
 	due.add(cmd)
 	a.CompleteArgument(cmd, verb.CompleteQueues, 1)
 	return cmd
