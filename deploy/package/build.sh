@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds what a release consists of: for each architecture a binary, a deb, an rpm and a list of what is in it (SBOM), and the checksums of all.
+# Builds what a release consists of: the SQL that installs the schema; for each architecture a binary, a deb, an rpm and a list of what is in it
+# (SBOM); and the checksums of all.
 #
 #   deploy/package/build.sh [folder] [architecture ...]
 #
@@ -44,6 +45,8 @@ worker() {
     cat deploy/package/nfpm.yaml
   fi
 }
+
+"$stage/native" install --print >"$dist/parley_${VERSION}_install.sql"
 
 for ARCH in "${architectures[@]}"; do
   STAGE=$stage/$ARCH
