@@ -58,11 +58,7 @@ const columnList = `select coalesce((select ' ' || w.name from json_array_elemen
 
 // ofObject grants on a queue, a procedure, a function, a sequence or a table.
 func (t *Translator) ofObject(ctx context.Context, g *grant) *fault.Error {
-	schema := g.node.On.Schema()
-	if schema == "" {
-		schema = "dbo"
-	}
-	found, err := t.ask(ctx, foundObject, schema, g.node.On.Object())
+	found, err := t.ask(ctx, foundObject, schemaOr(g.node.On.Schema()), g.node.On.Object())
 	if err != nil {
 		return connection.Fault(err, g.node.Verb)
 	}

@@ -77,11 +77,7 @@ order by t.typname = $2 desc limit 1`
 
 // ofType grants the use of a type that the user made. PostgreSQL gives it to all at first.
 func (t *Translator) ofType(ctx context.Context, g *grant) *fault.Error {
-	schema := g.node.On.Schema()
-	if schema == "" {
-		schema = "dbo"
-	}
-	found, err := t.ask(ctx, foundType, schema, g.node.On.Object())
+	found, err := t.ask(ctx, foundType, schemaOr(g.node.On.Schema()), g.node.On.Object())
 	if err != nil {
 		return connection.Fault(err, g.node.Verb)
 	}
