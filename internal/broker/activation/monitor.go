@@ -49,6 +49,7 @@ type monitor struct {
 	busy     map[string]bool
 	asking   sync.WaitGroup
 	failures backoff.Failures
+	portion  portion
 
 	// unasked are the queues whose senders have yet to be asked to notify, polled those whose senders are to be silenced.
 	unasked, polled                              []int32
@@ -183,6 +184,10 @@ func (m *monitor) scan(ctx context.Context, now time.Time, queues map[int32]*que
 	ids := make([]int32, 0, len(queues))
 	most := make([]int32, 0, len(queues))
 	for id, q := range queues {
+		if m.portion.isFull(len(ids)) {
+			m.want(q, now)
+			continue
+		}
 		ids = append(ids, id)
 		// One more than can be started shows that the limit is reached.
 		most = append(most, int32(min(q.MaxReaders, math.MaxInt32-1)+1))
@@ -195,6 +200,7 @@ func (m *monitor) scan(ctx context.Context, now time.Time, queues map[int32]*que
 		found, err := activationstore.ReadReceivableQueues(within, m.config.Pool, ids, most, rowsMax)
 		return func(answered time.Time) {
 			if err != nil {
+				m.portion.failed(len(ids), err)
 				retry := answered.Add(m.failures.Failed(err))
 				for _, id := range ids {
 					m.wantIf(id, retry)
@@ -202,6 +208,7 @@ func (m *monitor) scan(ctx context.Context, now time.Time, queues map[int32]*que
 				return
 			}
 			m.failures.Succeeded()
+			m.portion.succeeded(len(ids), len(m.queues))
 			m.see(ctx, ids, found, now, answered)
 		}
 	})
