@@ -35,6 +35,9 @@ func (n Name) IsEmpty() bool { return len(n.Parts) == 0 }
 // String joins the parts by dots, without quotes: for messages, not for SQL.
 func (n Name) String() string { return strings.Join(n.Parts, ".") }
 
+// Bracketed writes a part of a name in brackets, so that it may hold any character.
+func Bracketed(part string) string { return "[" + strings.ReplaceAll(part, "]", "]]") + "]" }
+
 // Named is a name that is written or held by a variable: one of both is set. A string stands for a name where
 // IsString is true, as in TO SERVICE 'name'.
 type Named struct {

@@ -39,7 +39,7 @@ func (c *compiler) defineQueue(ctx context.Context, node *ast.Queue) (*statement
 		} else if known == "" && !strings.EqualFold(schema, "dbo") {
 			return nil, fault.New(2760, schema)
 		}
-		called.with("queue", "text", constant(bracketed(schema)+"."+bracketed(object))).
+		called.with("queue", "text", constant(ast.Bracketed(schema)+"."+ast.Bracketed(object))).
 			fixed("poison_action", "'DISABLE_QUEUE'")
 	}
 	drops := false

@@ -56,7 +56,7 @@ func written(name ast.Name) (schema, object string) {
 func lookupName(schema, object string) string {
 	part := func(name string) string {
 		if strings.ContainsAny(name, `.["`) {
-			return bracketed(name)
+			return ast.Bracketed(name)
 		}
 		return name
 	}
@@ -83,5 +83,3 @@ func (c *compiler) here(ctx context.Context, name ast.Name) *fault.Error {
 	}
 	return nil
 }
-
-func bracketed(name string) string { return "[" + strings.ReplaceAll(name, "]", "]]") + "]" }

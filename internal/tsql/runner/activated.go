@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/parley-broker/parley/internal/tsql/ast"
 	"github.com/parley-broker/parley/internal/tsql/connection"
 	"github.com/parley-broker/parley/internal/tsql/fault"
 	"github.com/parley-broker/parley/internal/tsql/interpreter"
@@ -67,7 +68,7 @@ func named(procedure string) string {
 		} else {
 			part, name, _ = strings.Cut(name, ".")
 		}
-		parts = append(parts, "["+strings.ReplaceAll(part, "]", "]]")+"]")
+		parts = append(parts, ast.Bracketed(part))
 	}
 	return strings.Join(parts, ".")
 }

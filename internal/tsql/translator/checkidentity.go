@@ -55,7 +55,7 @@ func writtenName(n ast.Named) string {
 	}
 	parts := make([]string, len(n.Name.Parts))
 	for i, part := range n.Name.Parts {
-		parts[i] = bracketed(part)
+		parts[i] = ast.Bracketed(part)
 	}
 	return strings.Join(parts, ".")
 }

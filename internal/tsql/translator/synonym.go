@@ -123,7 +123,7 @@ func (t *Translator) createSynonym(node *ast.Synonym) (interpreter.Statement, *f
 		if err != nil {
 			return nil, err
 		}
-		taken, err := t.objectID(bracketed(schema)+"."+bracketed(node.Name.Object()), "")
+		taken, err := t.objectID(ast.Bracketed(schema)+"."+ast.Bracketed(node.Name.Object()), "")
 		if err != nil {
 			return nil, err
 		}
@@ -134,7 +134,7 @@ func (t *Translator) createSynonym(node *ast.Synonym) (interpreter.Statement, *f
 		parts := make([]string, len(node.For.Parts))
 		for i, part := range node.For.Parts {
 			if parts[i] = part; part != "" {
-				parts[i] = bracketed(part)
+				parts[i] = ast.Bracketed(part)
 			}
 		}
 		return []string{
@@ -142,9 +142,6 @@ func (t *Translator) createSynonym(node *ast.Synonym) (interpreter.Statement, *f
 		}, nil
 	}), nil
 }
-
-// bracketed writes a name as T-SQL quotes it.
-func bracketed(name string) string { return "[" + strings.ReplaceAll(name, "]", "]]") + "]" }
 
 func (t *Translator) dropSynonyms(ctx context.Context, node *ast.Drop) ([]string, *fault.Error) {
 	return dropEach(node, func(name ast.Name) (string, bool, *fault.Error) {
