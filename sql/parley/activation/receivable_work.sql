@@ -80,7 +80,7 @@ begin
       not parley._p_is_running(g.xmax)
         and (
           f.taker = '0'
-          or parley._p_keeper(f.taker) is null
+          or parley._p_keeper(f.taker, parley._p_owner_of_lane(_p_free_groups.lane)) is null
           and not parley._p_is_report_awaited(parley._p_owner_of_lane(_p_free_groups.lane), f.taker)
         ) as is_free
     from (

@@ -188,7 +188,7 @@ begin
           or v_scan.taker <> '0' and v_counted is distinct from v_message.position then
           -- ALTER SERVICE may have given its messages to another queue between the scan and the lock.
           continue when v_message.lane <> parley._p_lane(v_queue.queue_id, 5);
-          v_scan_past := parley._p_keeper(v_scan.taker) is not null;
+          v_scan_past := parley._p_keeper(v_scan.taker, v_queue.queue_id) is not null;
           continue when v_scan_past;
           -- Counting may have waited, or have set the conversation aside, so scan again.
           if parley._p_count_rollback(v_queue.queue_id, v_endpoint.endpoint_id, v_message.position, true) is null then

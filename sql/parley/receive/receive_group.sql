@@ -76,7 +76,7 @@ begin
       exit when v_left <= 0;
       if v_endpoint.taker <> '0' then
         -- A reader that went back to a savepoint keeps it (receive/savepoints.sql), and a message behind it led here.
-        exit when parley._p_keeper(v_endpoint.taker) is not null
+        exit when parley._p_keeper(v_endpoint.taker, _p_receive_group.queue_id) is not null
           or awaits_reports and parley._p_await_report(
             parley._p_lane(queue_id, v_endpoint.priority), v_endpoint.endpoint_id, v_endpoint.position, v_endpoint.taker
           );

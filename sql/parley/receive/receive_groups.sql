@@ -115,11 +115,11 @@ begin
       m.enqueued_at, m.body, m.trace_context
   ), recorded as (
     insert into parley._p_receive_progress (endpoint_id, sequence) select g.endpoint_id, g.sequence + 1 from gone as g
-    returning xmin as transaction_id
+    returning xmin as transaction_id, endpoint_id
   ), kept as (
-    select count((select parley._p_keep(r.transaction_id)) is null) as subtransactions
+    select count((select parley._p_keep(r.transaction_id, r.endpoint_id)) is null) as subtransactions
     from (
-      select n.transaction_id from recorded as n where n.transaction_id <> pg_current_xact_id()::xid limit 1
+      select n.* from recorded as n where n.transaction_id <> pg_current_xact_id()::xid limit 1
     ) as r
   ), forgotten as (
     -- As _p_forget_progress does.
@@ -204,11 +204,11 @@ begin
     group by g.endpoint_id, g.sequence
   ), recorded as (
     insert into parley._p_receive_progress (endpoint_id, sequence) select r.endpoint_id, r.next from received as r
-    returning xmin as transaction_id
+    returning xmin as transaction_id, endpoint_id
   ), kept as (
-    select count((select parley._p_keep(r.transaction_id)) is null) as subtransactions
+    select count((select parley._p_keep(r.transaction_id, r.endpoint_id)) is null) as subtransactions
     from (
-      select n.transaction_id from recorded as n where n.transaction_id <> pg_current_xact_id()::xid limit 1
+      select n.* from recorded as n where n.transaction_id <> pg_current_xact_id()::xid limit 1
     ) as r
   ), forgotten as (
     -- As _p_forget_progress does, for about every 32nd RECEIVE.

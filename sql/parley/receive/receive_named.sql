@@ -113,7 +113,8 @@ begin
     v_named := parley._p_find_named(queue_id, v_handle, v_named_group, waited_service_id);
     service_id := v_named.service_id;
     v_group_id := v_named.group_id;
-    select count(*) > 0, max(parley._p_keeper(m.taker)) filter (where m.taker <> '0') into is_ready, v_keeper
+    select count(*) > 0, max(parley._p_keeper(m.taker, _p_poll_named.queue_id)) filter (where m.taker <> '0')
+    into is_ready, v_keeper
     from parley._p_endpoint as e
     left join lateral parley._p_newest_hint(parley._p_lane(_p_poll_named.queue_id, e.priority)) as h on true
     cross join lateral (

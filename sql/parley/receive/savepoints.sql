@@ -10,10 +10,12 @@
 -- subtransaction: it writes that number and the one of its transaction into it. A message that it gives back carries
 -- that number in xmax. A reader that finds a message with an aborted xmax reads its sequence. When that names the same
 -- subtransaction, it identifies the transaction, which keeps the group as long as it runs. When another one has written
--- there since, then whoever runs, has marked that sequence, and began before the message was taken, is taken for the
--- keeper. That may be too many: the message waits for the end of a transaction that does not keep it. It is never too
--- few. A reader that has marked the same sequence itself asks currval, which is its own last mark and never goes back:
--- the message is its own when that names the subtransaction.
+-- there since, then whoever runs, has marked that sequence, holds the lock on the counter sequence of the queue, and
+-- began before the message was taken, is taken for the keeper. That may be too many: the message waits for the end of
+-- a transaction that does not keep it. It is never too few. None but readers of the queue get that lock, with a mark or
+-- when they count what came back (poison/poison.sql): a reader of another queue holds nothing up. A reader that has
+-- marked the same sequence itself asks currval, which is its own last mark and never goes back: the message is its own
+-- when that names the subtransaction.
 --
 -- The messages that were received are kept, and their group for RECEIVE and GET CONVERSATION GROUP: they pass it by.
 -- END, MOVE and timers of other sessions find the row of the group free, as does a RECEIVE that begins with a message
@@ -21,11 +23,16 @@
 -- Cost: a RECEIVE outside of subtransactions compares two numbers; inside, one setval. A check of a message that came
 -- back: one sequence, and pg_locks if that names a transaction or was written since.
 
-create function parley._p_keep(transaction_id xid) returns void
+create function parley._p_keep(transaction_id xid, endpoint_id bigint) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+  perform pg_sequence_last_value(q.counter_sequence)
+  from parley._p_endpoint as e
+  join parley._p_service as s using (service_id)
+  join parley._p_queue as q using (queue_id)
+  where e.endpoint_id = _p_keep.endpoint_id;
   perform setval(
     parley._p_savepoint_sequence(transaction_id),
     transaction_id::text::bigint << 31 | (pg_current_xact_id()::text::bigint & 2147483647)
@@ -33,11 +40,11 @@ begin
 end
 $$;
 
-comment on function parley._p_keep(xid) is
+comment on function parley._p_keep(xid, bigint) is
 'Records that this transaction keeps what it has received in a subtransaction, though it may go back to the savepoint.
-Arguments: transaction_id, of the subtransaction.';
+Arguments: transaction_id, of the subtransaction; endpoint_id, a side that was received from.';
 
-create function parley._p_keeper(transaction_id xid) returns integer
+create function parley._p_keeper(transaction_id xid, queue_id integer) returns integer
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -45,6 +52,7 @@ declare
   v_next bigint := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
   v_age bigint := (v_next - transaction_id::text::bigint) & 4294967295;
   v_sequence regclass;
+  v_counter regclass;
   v_mark bigint;
 begin
   -- A session that still works on it has the lock of the group.
@@ -65,6 +73,7 @@ begin
         and l.pid is distinct from pg_backend_pid()
     );
   end if;
+  v_counter := (select q.counter_sequence from parley._p_queue as q where q.queue_id = _p_keeper.queue_id);
   return (
     select min(coalesce(l.pid, 0)) filter (
       where l.pid is distinct from pg_backend_pid() and exists (
@@ -74,6 +83,14 @@ begin
           and t.locktype = 'transactionid'
           and t.mode = 'ExclusiveLock'
           and (v_next - t.transactionid::text::bigint) & 4294967295 between v_age and 2147483647
+      ) and exists (
+        select
+        from pg_locks as c
+        where c.virtualtransaction = l.virtualtransaction
+          and c.locktype = 'relation'
+          and c.database = l.database
+          and c.relation = v_counter
+          and c.mode = 'RowExclusiveLock'
       )
     )
     from pg_locks as l
@@ -90,10 +107,10 @@ begin
 end
 $$;
 
-comment on function parley._p_keeper(xid) is
+comment on function parley._p_keeper(xid, integer) is
 'Shows which backend keeps a message that has come back from a savepoint of a transaction that still runs; null when no
 other does, 0 for a prepared transaction.
-Arguments: transaction_id, the xmax of the message.';
+Arguments: transaction_id, the xmax of the message; queue_id, its queue.';
 
 create function parley._p_raise_deadlock(keeper integer) returns void
 language plpgsql
@@ -117,7 +134,8 @@ language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  return parley._p_keeper(taker) is not null or parley._p_await_report(lane, endpoint_id, position, taker);
+  return parley._p_keeper(taker, parley._p_owner_of_lane(lane)) is not null
+    or parley._p_await_report(lane, endpoint_id, position, taker);
 end
 $$;
 

@@ -184,6 +184,33 @@ func TestReadersOfTheSameSequenceKeepTheirOwnGroups(t *testing.T) {
 	}
 }
 
+// The sequences are those of all queues, so a reader of another queue may write over each mark. Messages of a queue from which it has not
+// received wait for it nowhere: what comes back there is free at once.
+func TestAReaderOfAnotherQueueKeepsNothing(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewWorld(t)
+	thief := b.Begin()
+	thief.Exec("select pg_current_xact_id()")
+	thief.Exec("select parley.create_queue('His'), parley.create_service('His', 'His', array['DEFAULT'])")
+	thief.Exec("select parley.send(parley.begin_dialog('//test/Asker', 'His'), 'DEFAULT', n::text) from generate_series(1, 80) as n")
+	for range 80 {
+		thief.Exec("savepoint his")
+		if got := thief.Bodies("His"); len(got) == 0 {
+			t.Fatal("the thief has nothing to receive")
+		}
+		thief.Exec("rollback to savepoint his")
+	}
+	b.Send(b.Dialog(), sqltest.Request, "1")
+	for range 2 {
+		tx := b.Begin()
+		if got := tx.Bodies("Answering"); !slices.Equal(got, []string{"1"}) {
+			t.Fatalf("received %q beside a reader of another queue", got)
+		}
+		tx.Rollback()
+	}
+	thief.Rollback()
+}
+
 // Kept messages are kept from readers. A session that ends the conversation takes the lock that went, and its reader waits for it, and is
 // refused then.
 func TestEndAfterARollbackToASavepointWaitsForWhoeverEndsTheConversation(t *testing.T) {

@@ -106,7 +106,7 @@ declare
 begin
   insert into parley._p_receive_progress (endpoint_id, sequence) values ($1, $2) returning xmin into v_transaction_id;
   if v_transaction_id operator(pg_catalog.<>) pg_catalog.pg_current_xact_id()::pg_catalog.xid then
-    perform parley._p_keep(v_transaction_id);
+    perform parley._p_keep(v_transaction_id, $1);
   end if;
   if $2 operator(pg_catalog./) $3 operator(pg_catalog./) 32
     operator(pg_catalog.<>) (($2 operator(pg_catalog.-) $3) operator(pg_catalog./) $3 operator(pg_catalog./) 32) then

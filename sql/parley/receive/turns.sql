@@ -56,7 +56,7 @@ begin
     where (g.xmax = '0' or not parley._p_is_running(g.xmax))
       and (
         m.taker = '0'
-        or parley._p_keeper(m.taker) is null
+        or parley._p_keeper(m.taker, parley._p_owner_of_lane(_p_has_free_group.lane)) is null
         and not parley._p_is_report_awaited(parley._p_owner_of_lane(_p_has_free_group.lane), m.taker)
       )
   );
