@@ -3,7 +3,9 @@
 -- and of claims, which long work and web addresses make (activation/message_deliveries.sql).
 --
 -- Concurrency: who holds messages has one of so many rows (simple/limit_slots.sql). A session that finds none free
--- takes nothing, as from an empty queue. Queues of one owner that name the same limit share its rows.
+-- takes nothing, as from an empty queue. Queues of one owner that name the same limit share its rows, under the number
+-- of the owner (base/role_numbers.sql). It takes the rights of the owner to name one: whoever holds messages of one of
+-- them holds up the readers of the others.
 -- Rate: a sequence says when the next message may be taken, outside any transaction, so that what was taken and rolled
 -- back counts. It is read and set with the row of the limit locked, in a block that gives the lock back.
 --
@@ -174,6 +176,41 @@ $$;
 comment on function parley._p_has_something(parley._p_queue) is
 'Reports whether something stands in a simple queue that nobody has in his hands.';
 
+create function parley._p_shared_slots(owner oid, shared text) returns text
+language sql
+set search_path = pg_catalog, pg_temp
+as $$
+  select format('%s: %s', parley._p_number_of(owner), shared)
+$$;
+
+comment on function parley._p_shared_slots(oid, text) is
+'Gives the name of the rows of a limit that queues of an owner share.';
+
+create function parley._p_share_with_new_owner() returns trigger
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  update parley._p_queue_limit as l
+  set slots = parley._p_shared_slots(new.owner, substring(l.slots from '^[0-9]+: (.*)$'))
+  where l.queue_id = new.queue_id and l.slots ~ '^[0-9]+: ';
+  insert into parley._p_limit_slot (slots, slot)
+  select l.slots, n
+  from parley._p_queue_limit as l
+  cross join generate_series(1, l.concurrency) as n
+  where l.queue_id = new.queue_id
+  on conflict do nothing;
+  return null;
+end
+$$;
+
+comment on function parley._p_share_with_new_owner() is
+'Has a queue that got another owner share its limit with the queues of that one, and no more with those of the one
+before.';
+
+create trigger _p_share_with_new_owner after update of owner on parley._p_queue
+for each row when (old.owner is distinct from new.owner) execute function parley._p_share_with_new_owner();
+
 create function parley.set_queue_limits(
   queue text, concurrency integer default null, shared text default null, rate integer default null,
   per interval default '1 second', ageing interval default null,
@@ -187,7 +224,7 @@ declare
   v_queue parley._p_queue := parley._p_find_simple_queue(v_caller, queue, 'ALTER');
   v_name text := format('_p_queue_%s_rate', v_queue.queue_id);
   v_slots text := case
-    when shared is not null then format('%s: %s', v_queue.owner, shared)
+    when shared is not null then parley._p_shared_slots(v_queue.owner, shared)
     when concurrency is not null then format('queue %s', v_queue.queue_id)
   end;
 begin
@@ -201,6 +238,9 @@ begin
   );
   if shared is not null and concurrency is null then
     found := parley._p_raise(8402, 'shared without concurrency', shared);
+  elsif shared is not null
+    and (pg_has_role(v_caller, v_queue.owner, 'usage') or parley._p_is_administrator(v_caller)) is not true then
+    found := parley._p_raise(15151, 'shared limit', shared, pg_get_userbyid(v_caller), v_queue.lookup_name);
   elsif rate is null and per is distinct from interval '1 second' then
     found := parley._p_raise(8402, 'per without rate', coalesce(per::text, 'null'));
   end if;
@@ -242,11 +282,12 @@ limit holds back takes nothing, or waits with its timeout. Messages of one key a
 any queue. The limits hold for parley.claim and for web addresses, too: a claim counts as a transaction as long as it
 is held. Those that were made before are not counted.
 Arguments: queue; concurrency, how many transactions and claims may hold messages at once, 1 to 1,000; shared, a name:
-queues of one owner that give the same one share that number (null: it is of this queue alone); rate, how many
+queues of one owner that give the same one share that number, and only its owner and administrators may give one (null:
+it is of this queue alone); rate, how many
 messages may be taken per interval, 1 to 1,000,000, and per, 1 millisecond to a day: so many at once, and then evenly;
 ageing, a message that has waited for so long counts as one priority higher, 1 millisecond to 7 days.
 Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, out of range, or shared or per without what they
-are of, 9609 malformed name.
+are of, 9609 malformed name, 15151 shared of a queue of another owner.
 Source: spec P32.';
 
 create function parley._p_queue_limits(caller parley.caller default parley.current_caller())

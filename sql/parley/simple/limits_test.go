@@ -171,3 +171,30 @@ func TestATransactionThatTakesBehindSavepointsHasOnePlace(t *testing.T) {
 	second.Commit()
 	sqltest.Equal(b.Session, 0, "select in_use from parley.queue_limits")
 }
+
+// A limit that queues share is their owner's: a reader that holds messages of one of them holds up the readers of the others. So the right
+// to alter one queue is not enough to name it, and a queue that gets another owner leaves it.
+func TestALimitIsSharedByQueuesOfOneOwnerAlone(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewJobs(t)
+	b.Exec("select parley.create_queue('more', kind => 'SIMPLE')")
+	b.Exec("select parley.set_queue_limits(q, concurrency => 1, shared => 'api') from unnest(array['jobs', 'more']) as q")
+	helper, heir := b.Role("helper"), b.Role("heir")
+	b.Exec("select parley.grant(p, 'queue', 'more', $1) from unnest(array['ALTER', 'RECEIVE']) as p", helper)
+	helps := b.As(helper)
+	helps.Refuses(15151, "select parley.set_queue_limits('more', concurrency => 1000, shared => 'api')")
+	helps.Refuses(15151, "select parley.set_queue_limits('more', concurrency => 1000, shared => 'another')")
+	helps.Exec("select parley.set_queue_limits('more', concurrency => 2)")
+	b.Exec("select parley.set_queue_limits('more', concurrency => 1, shared => 'api')")
+	b.Put("a")
+	b.Exec("select parley.put('more', 'x'::text)")
+	tx := b.Begin()
+	tx.RequireTaken(1, "a")
+	const takeMore = "select coalesce(string_agg(parley.body_text(body), ' '), 'nothing') from parley.take('more')"
+	sqltest.Equal(b.Session, "nothing", takeMore)
+	b.Exec("select parley.alter_authorization('queue', 'more', $1)", heir)
+	inherits := b.As(heir)
+	sqltest.Equal(inherits, "api 0", "select concat_ws(' ', shared, in_use) from parley.queue_limits")
+	sqltest.Equal(inherits, "x", takeMore)
+	tx.Commit()
+}

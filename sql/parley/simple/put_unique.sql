@@ -5,7 +5,8 @@
 -- is, until the reader commits. A message that is set aside does not count, as nobody works on it.
 -- Invariants, and what keeps each:
 --   of two sessions with one key only one puts   the row of the key: the second waits for the first
--- Locks: the row of the key, then those of put. Rows of messages that are gone are removed a little later.
+-- Locks: the row of the key, then those of put. Rows of messages that are gone are removed by fire_timers: whoever puts
+-- may keep his transaction open for long, and would hold up all who use the keys that he had removed.
 
 create table parley._p_unique_message (
   queue_id integer not null references parley._p_queue on delete cascade,
@@ -43,25 +44,38 @@ $$;
 comment on function parley._p_is_there(parley._p_unique_message) is
 'Reports whether the message of a unique key waits, or is in the hands of a reader.';
 
-create function parley._p_forget_unique(queue_id integer) returns void
+create function parley._p_forget_unique(only_queues integer[]) returns void
 language sql
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
-  delete from parley._p_unique_message as u
-  where u.queue_id = $1
-    and u.unique_key in (
-      select o.unique_key
-      from parley._p_unique_message as o
-      where o.queue_id = $1
-      order by o.position
-      limit 20
-      for update skip locked
-    )
-    and not parley._p_is_there(u)
+  with gone as materialized (
+    select (o.entry).queue_id, (o.entry).unique_key
+    from parley._p_queue as q
+    cross join lateral (
+      select u as entry
+      from parley._p_unique_message as u
+      where u.queue_id = q.queue_id
+      order by u.position
+      limit 1000
+    ) as o
+    where q.is_simple and ($1 is null or q.queue_id = any ($1)) and not parley._p_is_there(o.entry)
+  )
+  delete from parley._p_unique_message as d
+  where d.ctid = any (array(
+    select u.ctid
+    from gone as g
+    join parley._p_unique_message as u on u.queue_id = g.queue_id and u.unique_key = g.unique_key
+    -- Asked again with the lock: the key may have been used since.
+    where not parley._p_is_there(u)
+    for update of u skip locked
+  ))
 $$;
 
-comment on function parley._p_forget_unique(integer) is
-'Removes unique keys of messages that are gone, of the oldest twenty of a queue.';
+comment on function parley._p_forget_unique(integer[]) is
+'Removes unique keys of messages that are gone, of the oldest 1,000 of each queue. Waits for nobody.
+Arguments: only_queues, of these alone; null for all.';
 
 create function parley.put_unique(
   queue text, body text, unique_key text, key text default null, priority integer default 5,
@@ -78,7 +92,6 @@ declare
   v_sent parley.sent_message;
 begin
   found := parley._p_require_range('the number of characters of unique_key', coalesce(length(unique_key), 0), 1, 256);
-  perform parley._p_forget_unique(v_queue.queue_id);
   insert into parley._p_unique_message as u (queue_id, unique_key)
   values (v_queue.queue_id, put_unique.unique_key)
   on conflict on constraint _p_unique_message_pkey do update set unique_key = excluded.unique_key

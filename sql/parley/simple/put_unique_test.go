@@ -43,8 +43,31 @@ func TestMessageIsThereOnceAtATime(t *testing.T) {
 	sqltest.Equal(b.Session, "f t", later)
 	b.Exec("select parley.put_unique('jobs', 'x', n::text) from generate_series(1, 50) as n")
 	b.Exec("select parley.take('jobs', 100)")
-	b.Exec("select parley.put_unique('jobs', 'x', 'y') from generate_series(1, 5)")
-	sqltest.Equal(b.Session, true, "select count(*) <= 3 from parley._p_unique_message")
+	b.Exec("select parley.put_unique('jobs', 'x', 'y')")
+	b.Exec("select parley.fire_timers()")
+	sqltest.Equal(b.Session, "later y", "select string_agg(unique_key, ' ' order by unique_key) from parley._p_unique_message")
+}
+
+// A role that puts with a unique key, and leaves its transaction open, holds up those who use the same key alone: its transaction removes
+// no key of others, though their messages are gone.
+func TestAUniqueKeyHoldsUpNoOtherKey(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewJobs(t)
+	b.Exec("select parley.put_unique('jobs', 'a', n::text) from generate_series(1, 30) as n")
+	b.Exec("select parley.take('jobs', 20)")
+	tx, other := b.Begin(), b.Connection()
+	sqltest.Equal(tx, false, "select p.is_duplicate from parley.put_unique('jobs', 'a', 'of an open transaction') as p")
+	other.Exec("set lock_timeout = '1s'")
+	sqltest.Equal(other, 20, "select count(*) from generate_series(1, 30) as n cross join lateral parley.put_unique('jobs', 'a', n::text) as p where not p.is_duplicate")
+	tx.Commit()
+	// The daemon removes what is gone, and waits for none that is in use.
+	b.Exec("select parley.take('jobs', 100)")
+	tx = b.Begin()
+	sqltest.Equal(tx, false, "select p.is_duplicate from parley.put_unique('jobs', 'a', '7') as p")
+	b.Exec("select parley.fire_timers()")
+	sqltest.Equal(b.Session, "7", "select string_agg(unique_key, ' ') from parley._p_unique_message")
+	tx.Commit()
+	sqltest.Equal(b.Session, true, "select p.is_duplicate from parley.put_unique('jobs', 'a', '7') as p")
 }
 
 func TestOfTwoSessionsWithOneUniqueKeyOnePuts(t *testing.T) {
