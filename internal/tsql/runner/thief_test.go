@@ -1,8 +1,11 @@
 package runner_test
 
 import (
+	"context"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-broker/parley/parleytest"
 )
@@ -153,4 +156,49 @@ Msg 6335, Level 16, State 101, Line 3
 XML datatype instance has too many levels of nested nodes. Maximum allowed depth is 128 levels.
 Msg 40517, Level 16, State 1, Line 1
 'EXECUTE AS of a temporary procedure' is not supported by Parley.`)
+}
+
+// The function that PostgreSQL runs for a trigger of T-SQL is none of a role that could not have made the trigger, whatever its name. So
+// nobody who may create functions in schema dbo runs code as those who change tables.
+func TestATriggerCallsNoFunctionOfAnotherRole(t *testing.T) {
+	t.Parallel()
+	pool := parleytest.Database(t)
+	named, config := roles(t, pool, "thief", "owner")
+	execute(t, pool, "create schema dbo; grant usage, create on schema dbo to public; create table public.stolen (who text); grant insert on public.stolen to public")
+	conn, err := pgx.ConnectConfig(t.Context(), config("thief"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
+	const planted = "() returns trigger language plpgsql as $$ begin insert into public.stolen values (current_user); return null; end $$"
+	if _, err := conn.Exec(t.Context(), "create function dbo._p_tsql_trigger"+planted); err != nil {
+		t.Fatal(err)
+	}
+	for _, role := range []*pgx.ConnConfig{config("owner"), pool.Config().ConnConfig} {
+		got := script(t, role, `CREATE TABLE t (a int)
+GO
+CREATE TRIGGER [it's %s $parley$ \] ON t AFTER INSERT AS PRINT 'seen'
+GO
+INSERT INTO t VALUES (1)
+GO
+ALTER TRIGGER [it's %s $parley$ \] ON t AFTER INSERT AS PRINT 'changed'
+GO
+INSERT INTO t VALUES (1)
+GO
+DROP TABLE t`)
+		expect(t, "the trigger runs for "+role.User, got, "seen\n(1 rows affected)\nchanged\n(1 rows affected)")
+	}
+	// The owner of a function may replace it at any time: also what the thief has got for a trigger of his own serves nobody else.
+	expect(t, "the thief has a trigger", script(t, config("thief"), "CREATE TABLE bait (a int)\nGO\nCREATE TRIGGER b ON bait AFTER INSERT AS PRINT 'bait'"), "")
+	expect(t, "another role has one", script(t, config("owner"), "CREATE TABLE t (a int)\nGO\nCREATE TRIGGER own ON t AFTER INSERT AS PRINT 'own'"), "")
+	var shared int
+	const used = `select count(*) from pg_trigger as g join pg_class as c on c.oid = g.tgrelid join pg_proc as p on p.oid = g.tgfoid
+where c.relowner <> p.proowner and p.proowner::regrole::text = $1`
+	if err := pool.QueryRow(t.Context(), used, named("@thief@")).Scan(&shared); err != nil || shared > 0 {
+		t.Errorf("%d triggers of others call a function of the thief, %v", shared, err)
+	}
+	var stolen []string
+	if err := pool.QueryRow(t.Context(), "select coalesce(array_agg(who), '{}') from public.stolen").Scan(&stolen); err != nil || len(stolen) > 0 {
+		t.Errorf("code of the thief ran as %q, %v", stolen, err)
+	}
 }

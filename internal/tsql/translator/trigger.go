@@ -2,6 +2,7 @@ package translator
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -84,7 +85,7 @@ func (t *Translator) createTrigger(node *ast.Trigger) (interpreter.Statement, *f
 				return nil, err
 			}
 		}
-		statements := []string{guardStatements}
+		var statements []string
 		name := node.Name.Object()
 		for _, known := range r.triggers {
 			if !strings.EqualFold(known.name, name) {
@@ -95,7 +96,7 @@ func (t *Translator) createTrigger(node *ast.Trigger) (interpreter.Statement, *f
 			}
 			statements = append(statements, "drop trigger "+quote(known.name)+" on "+r.sql)
 		}
-		if len(statements) == 1 && node.Verb == "ALTER" {
+		if len(statements) == 0 && node.Verb == "ALTER" {
 			return nil, fault.New(208, name)
 		}
 		return append(statements, r.triggerStatements(name, node)...), nil
@@ -111,9 +112,10 @@ func (r *relation) triggerStatements(name string, node *ast.Trigger) []string {
 	if r.kind == 'v' {
 		when, each = " instead of ", "row"
 	}
+	creation := "create trigger " + quote(name) + when + strings.ToLower(strings.Join(node.Events, " or ")) + " on " + r.sql +
+		" for each " + each + " execute function "
 	return []string{
-		"create trigger " + quote(name) + when + strings.ToLower(strings.Join(node.Events, " or ")) + " on " + r.sql +
-			" for each " + each + " execute function dbo._p_tsql_trigger(" + argument + ")",
+		"do " + quoteText(fmt.Sprintf(guardedTrigger, r.oid, guardBody, quoteText(creation), quoteText("("+argument+")"))),
 		"comment on trigger " + quote(name) + " on " + r.sql + " is " + quoteText(node.Text),
 	}
 }

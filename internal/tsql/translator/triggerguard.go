@@ -6,14 +6,9 @@ import (
 	"github.com/parley-broker/parley/internal/tsql/fault"
 )
 
-// guardStatements make the function of PostgreSQL's triggers: it refuses a change by a client that does not run T-SQL.
+// guardBody is the function of PostgreSQL's triggers: it refuses a change by a client that does not run T-SQL.
 // A session of T-SQL whose knowledge of the triggers is old gets TSQL1, and asks again. Members of the owner may leave the trigger out.
-const guardStatements = `do $parley$
-begin
-  if to_regprocedure('dbo._p_tsql_trigger()') is not null then
-    return; -- another role may own it
-  end if;
-  create function dbo._p_tsql_trigger() returns trigger language plpgsql set search_path = pg_catalog, pg_temp as $guard$
+const guardBody = `
 declare
   v_mode text := coalesce(current_setting('parley.tsql', true), '');
 begin
@@ -29,8 +24,42 @@ begin
         hint = 'Change the table through parley tsql. The owner of the table may leave the trigger out with: set parley.tsql = ''skip''.';
   end if;
   return null;
-end $guard$;
-end $parley$`
+end `
+
+// guardedTrigger makes a trigger that calls the guard. The guard runs as whoever changes the table, and its owner may replace its body:
+// so one is used that belongs to a role that may change the triggers of the table anyway, and never another's, whatever its name.
+const guardedTrigger = `
+declare
+  v_relation constant oid := %[1]d;
+  v_schema name;
+  v_name name;
+begin
+  select n.nspname, p.proname into v_schema, v_name
+  from pg_class as c
+  join pg_namespace as n on n.oid in (to_regnamespace('dbo'), c.relnamespace)
+  join pg_proc as p on p.pronamespace = n.oid
+  join pg_roles as o on o.oid = p.proowner
+  where c.oid = v_relation and starts_with(p.proname::text, '_p_tsql_trigger') and p.pronargs = 0
+    and p.prorettype = 'trigger'::regtype and p.prosrc = $guard$%[2]s$guard$
+    and not p.prosecdef and p.proconfig = array['search_path=pg_catalog, pg_temp']
+    and (o.oid = c.relowner or o.rolname = current_user or o.rolsuper)
+  order by p.oid
+  limit 1;
+  if not found then
+    select n.nspname, '_p_tsql_trigger' into v_schema, v_name
+    from pg_class as c
+    join pg_namespace as n on n.oid in (to_regnamespace('dbo'), c.relnamespace)
+    where c.oid = v_relation
+    order by has_schema_privilege(n.oid, 'create') desc, n.nspname = 'dbo' desc
+    limit 1;
+    if to_regprocedure(format('%%I.%%I()', v_schema, v_name)) is not null then
+      v_name := '_p_tsql_trigger_' || gen_random_uuid(); -- another role has the name
+    end if;
+    execute format('create function %%I.%%I() returns trigger language plpgsql set search_path = pg_catalog, pg_temp as %%L',
+      v_schema, v_name, $guard$%[2]s$guard$);
+  end if;
+  execute %[3]s || format('%%I.%%I', v_schema, v_name) || %[4]s;
+end`
 
 // outdatedState is the SQLSTATE of the guard for a session that does not know the trigger.
 const outdatedState = "TSQL1"
