@@ -63,6 +63,7 @@ begin
   perform parley._p_forget_finished(v_queues);
   perform parley._p_forget_edits(v_queues);
   perform parley._p_forget_unique(v_queues);
+  perform parley._p_forget_failures(v_queues);
   perform parley._p_send_due(v_queues, coalesce(top, 2147483647));
   if exists (select from parley._p_transmission)
     and coalesce(pg_sequence_last_value('parley._p_next_delayed_check'), 0) <= extract(epoch from v_now) * 1000000 then

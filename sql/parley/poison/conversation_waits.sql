@@ -33,24 +33,6 @@ Arguments: queue; endpoint_id; position of its first message; attempts and losse
 long (null: by the policy of the queue); is_final, set it aside now.
 It gives waits, whether it is out of the way now, and retry_at, null when it is set aside.';
 
-create function parley._p_remove_old_retries() returns void
-language sql
-set search_path = pg_catalog, pg_temp
-as $$
-  delete from parley._p_conversation_retry as r
-  where r.endpoint_id in (
-    select o.endpoint_id
-    from parley._p_conversation_retry as o
-    where not exists (
-      select from parley._p_message as m where m.endpoint_id = o.endpoint_id and m.position = o.position
-    )
-    limit 100
-    for update skip locked
-  )
-$$;
-
-comment on function parley._p_remove_old_retries() is 'Removes counts of messages that are gone.';
-
 create function parley._p_lock_reported(group_id bigint) returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -130,7 +112,6 @@ begin
   on conflict on constraint _p_failure_pkey do update
   set failed_at = excluded.failed_at, sqlstate = coalesce(excluded.sqlstate, f.sqlstate),
     error = case when _p_fail_conversation.error is null then f.error else excluded.error end;
-  perform parley._p_remove_old_retries();
   if not is_final and delay is null and (parley._p_retry_policy_of(v_queue)).queue_id is null then
     is_set_aside := false;
     return;

@@ -48,15 +48,6 @@ begin
       -- Most likely that the queue is disabled now, which its next reader gets as an error.
       null;
   end;
-  delete from parley._p_failure as f
-  where f.endpoint_id in (
-    select o.endpoint_id
-    from parley._p_failure as o
-    where o.failed_at < clock_timestamp() - interval '1 day'
-      and not parley._p_is_set_aside(o.endpoint_id)
-    order by o.failed_at
-    limit 10
-  );
   return true;
 exception
   when others then
@@ -66,7 +57,7 @@ $$;
 
 comment on function parley.record_failure(uuid, text, text, parley.caller) is
 'Reports that a transaction that had received from a conversation has failed, and why. Call it afterwards, in a
-transaction of its own. The last report of each conversation is kept, for a day or as long as the conversation is
+transaction of its own. The last report of each conversation is kept, for a day or so or as long as the conversation is
 set aside. The failure is counted at once, not only when the message is received again, so the fifth sets the
 conversation aside without a reader.
 Returns whether it was recorded; it never raises an error, and does nothing for a handle that is unknown or of a queue
@@ -75,6 +66,61 @@ Arguments: conversation_handle, of the side that was received from; sqlstate of 
 elsewhere; message, its text, of which the first 2,000 characters are kept.
 Errors: none.
 Source: spec 5.6.';
+
+create function parley._p_is_of_queues(endpoint_id bigint, queues integer[]) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return queues is null or exists (
+    select
+    from parley._p_endpoint as e
+    join parley._p_service as s using (service_id)
+    where e.endpoint_id = _p_is_of_queues.endpoint_id and s.queue_id = any (queues)
+  );
+end
+$$;
+
+comment on function parley._p_is_of_queues(bigint, integer[]) is
+'Reports whether a side of a conversation receives from one of some queues; of null any does, also one that is gone.';
+
+create function parley._p_forget_failures(only_queues integer[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+begin
+  -- Not by whoever reports: his transaction may stay open for long, and others report on the same conversations.
+  delete from parley._p_failure as f
+  where f.endpoint_id = any (array(
+    select o.endpoint_id
+    from parley._p_failure as o
+    where o.failed_at < clock_timestamp() - interval '1 day'
+      and not parley._p_is_set_aside(o.endpoint_id)
+      and parley._p_is_of_queues(o.endpoint_id, only_queues)
+    order by o.failed_at
+    limit 1000
+    for update skip locked
+  ));
+  delete from parley._p_conversation_retry as r
+  where r.endpoint_id = any (array(
+    select o.endpoint_id
+    from parley._p_conversation_retry as o
+    where not exists (
+        select from parley._p_message as m where m.endpoint_id = o.endpoint_id and m.position = o.position
+      )
+      and parley._p_is_of_queues(o.endpoint_id, only_queues)
+    limit 1000
+    for update skip locked
+  ));
+end
+$$;
+
+comment on function parley._p_forget_failures(integer[]) is
+'Removes reports of failures that are older than a day, unless their conversation is set aside, and counts of messages
+that are gone. Waits for nobody.
+Arguments: only_queues, of these alone; null for all.';
 
 create function parley._p_count_failure(queue parley._p_queue, endpoint parley._p_endpoint) returns void
 language plpgsql

@@ -345,3 +345,34 @@ func TestOnlyWhatIsSetAsideCanBePutBack(t *testing.T) {
 	b.Refuses(8402, "select parley.discard_poison($1, description => $2)", target, strings.Repeat("x", 3001))
 	sqltest.Equal(b.Session, 1, "select count(*) from parley.poison_conversations")
 }
+
+// A transaction that reports a failure, and stays open, holds up the reports on its own conversation alone: old reports and counts are
+// removed by fire_timers, of the queues of its caller.
+func TestAReportOfAFailureHoldsUpNoOtherConversation(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewWorld(t)
+	mine, others := b.Dialog(), b.Dialog()
+	for _, handle := range []string{mine, others} {
+		b.Send(handle, sqltest.Request, "x")
+	}
+	b.Receive("Answering")
+	mine, others = b.FarHandle(mine), b.FarHandle(others)
+	const report = "select parley.record_failure($1, '40001', 'x')"
+	sqltest.Equal(b.Session, true, report, others)
+	b.Exec("update parley._p_failure set failed_at = now() - interval '2 days'")
+	b.Exec("insert into parley._p_conversation_retry (endpoint_id, position, attempts, losses) select endpoint_id, 1, 1, 1 from parley._p_failure")
+	tx := b.Begin()
+	sqltest.Equal(tx, true, report, mine)
+	tx.Exec("select parley.retry_conversation($1, delay => '1 second')", mine)
+	const held = "select count(*) from parley._p_%s where endpoint_id not in (select o.endpoint_id from parley._p_%[1]s as o for update skip locked)"
+	for _, table := range []string{"failure", "conversation_retry"} {
+		sqltest.Equal(b.Session, 0, fmt.Sprintf(held, table))
+	}
+	sqltest.Equal(b.Session, true, report, others)
+	tx.Commit()
+	b.Exec("update parley._p_failure set failed_at = now() - interval '2 days'")
+	b.As(b.Role("outsider")).Exec("select parley.fire_timers()")
+	sqltest.Equal(b.Session, 3, "select (select count(*) from parley._p_failure) + (select count(*) from parley._p_conversation_retry)")
+	b.Exec("select parley.fire_timers()")
+	sqltest.Equal(b.Session, 0, "select (select count(*) from parley._p_failure) + (select count(*) from parley._p_conversation_retry)")
+}
