@@ -23,6 +23,10 @@ const (
 	interval = time.Second
 	// statementTimeout bounds each transaction.
 	statementTimeout = 30 * time.Second
+	// runMost bounds each schedule. Its owner may make it last: by a lock on the queue, by a validation function.
+	runMost = 2 * time.Second
+	// takesMost is after which time a transaction takes on no more schedules.
+	takesMost = 5 * time.Second
 )
 
 // Schedules is a part of a daemon.
@@ -85,8 +89,12 @@ func (s *Schedules) once(ctx context.Context, term int64) (time.Duration, error)
 			return err
 		}
 		found = len(due)
+		began := time.Now()
 		for _, one := range due {
-			fault, err := schedulesstore.Put(ctx, tx, one.ID, plan(one))
+			if time.Since(began) > takesMost {
+				break
+			}
+			fault, err := run(ctx, tx, one)
 			if err != nil {
 				return err
 			}
@@ -104,4 +112,20 @@ func (s *Schedules) once(ctx context.Context, term int64) (time.Duration, error)
 		return 100 * time.Millisecond, nil
 	}
 	return 0, nil
+}
+
+// run puts the messages of a schedule, or says why it could not. One that takes too long is undone, and holds up no other.
+func run(ctx context.Context, tx pgx.Tx, one schedulesstore.Due) (fault string, err error) {
+	err = pgx.BeginFunc(ctx, tx, func(part pgx.Tx) error {
+		if err := schedulesstore.Limit(ctx, part, runMost); err != nil {
+			return err
+		}
+		fault, err = schedulesstore.Put(ctx, part, one.ID, plan(one))
+		return err
+	})
+	if !schedulesstore.TookTooLong(err) || ctx.Err() != nil {
+		return fault, err
+	}
+	late := fmt.Sprintf("it took longer than %v: somebody holds the queue, or a validation function does not return", runMost)
+	return schedulesstore.Put(ctx, tx, one.ID, schedulesstore.Run{Fault: late})
 }

@@ -70,3 +70,35 @@ func TestEachDueTimeHasOneMessage(t *testing.T) {
 	b.Exec("update parley._p_schedule set wake_at = now() where name = 'tick'")
 	sqltest.Equal(b.Session, 0, "select count(*) from parley._p_due_schedules($1, 10)", term+1)
 }
+
+// A schedule of which the owner makes the run last, by a lock or by a validation function, is tried again later, and says why. The others
+// go on.
+func TestAScheduleThatLastsHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewJobs(t)
+	thief := b.Role("thief")
+	b.Exec("select parley.grant('SEND', 'queue', 'jobs', $1)", thief)
+	holds := b.As(thief)
+	holds.Exec("select parley.schedule('a lock', 'jobs', 'x', every => '1 second', priority => 7)")
+	holds.Exec("begin")
+	holds.Exec("select parley.put('jobs', 'the first of its priority'::text, priority => 7)")
+	b.Exec("create function public.lasts(body bytea) returns boolean language plpgsql security definer as $$ begin perform pg_sleep(3600); return true; end $$")
+	b.Exec("select parley.create_message_type('Lasting', 'FUNCTION', 'public.lasts(bytea)')")
+	b.Exec("select parley.create_contract('Lasting', '{\"Lasting\": \"INITIATOR\"}'::jsonb), parley.create_queue('Lasting')")
+	b.Exec("select parley.create_service('Lasting', 'Lasting', array['Lasting'])")
+	b.Exec("select parley.schedule('a function', from_service => 'Lasting', to_service => 'Lasting', contract => 'Lasting', message_type => 'Lasting', body => 'x', every => '1 second')")
+	b.Exec("select parley.schedule('tick', 'jobs', 'tick', every => '1 second')")
+	term := sqltest.Value[int64](b.Session, "select parley._p_lead(leader => 'a test', term => 0, milliseconds => 600000, serves_neighbours => false)")
+	ctx, stop := context.WithCancel(t.Context())
+	logger := slog.New(slog.DiscardHandler)
+	var leading sync.WaitGroup
+	leading.Go(func() {
+		events := notifier.New(notifier.Config{Pool: b.Pool, Logger: logger})
+		schedules.New(b.Pool, logger).Lead(ctx, &daemon.Term{Number: term, Notifier: events})
+	})
+	b.WaitUntil("select count(*) = 2 from parley.schedules where name in ('a lock', 'a function') and fault like 'it took longer than%'")
+	b.WaitUntil("select count(*) >= 2 from parley.schedule_runs where name = 'tick'")
+	stop()
+	leading.Wait()
+	holds.Rollback()
+}

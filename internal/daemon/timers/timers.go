@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -26,8 +27,14 @@ const (
 	blindAlarmInterval = 80 * time.Millisecond
 	// careInterval is how often what is not urgent is done: tombstones, messages that were delayed.
 	careInterval = 5 * time.Second
-	// statementTimeout bounds each statement.
+	// statementTimeout bounds each statement of what is urgent, careMost what is not.
 	statementTimeout = 10 * time.Second
+	careMost         = 10 * time.Second
+	// sendMost bounds what is sent at once of messages for later, or of one endpoint when that took too long; sendsMost is after how long
+	// no other endpoint follows then, and lateDelay when one that took too long is tried again.
+	sendMost  = time.Second
+	sendsMost = 3 * time.Second
+	lateDelay = time.Minute
 )
 
 // Timers is a part of a daemon.
@@ -69,6 +76,7 @@ func (t *Timers) Lead(ctx context.Context, term *daemon.Term) {
 
 // fireOnce fires what is due and returns how long to pause; false means that this daemon leads no more.
 func (t *Timers) fireOnce(ctx context.Context, term *daemon.Term, failures *backoff.Failures) (pause time.Duration, leads bool) {
+	sent, sendErr := t.send(ctx, term)
 	within, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	fired, next, leads, err := activationstore.FireDue(within, t.pool, term.Number, alarmsAtOnce, false)
@@ -76,6 +84,10 @@ func (t *Timers) fireOnce(ctx context.Context, term *daemon.Term, failures *back
 		// One of them cannot be fired now; it must not keep the others.
 		fired, next, leads, err = activationstore.FireDue(within, t.pool, term.Number, alarmsAtOnce, true)
 	}
+	if err == nil {
+		err = sendErr
+	}
+	fired += sent
 	switch {
 	case ctx.Err() != nil:
 		return 0, false
@@ -98,12 +110,38 @@ func (t *Timers) fireOnce(ctx context.Context, term *daemon.Term, failures *back
 	return min(next, alarmInterval), true
 }
 
+// send sends what was sent for later and is due. When that takes too long, it sends for one endpoint after another, and puts off those
+// that take too long: a validation function that somebody has made must not keep timers and messages from others.
+func (t *Timers) send(ctx context.Context, term *daemon.Term) (sent int, err error) {
+	sent, err = activationstore.SendDue(ctx, t.pool, term.Number, alarmsAtOnce, sendMost)
+	if !activationstore.TookTooLong(err) || ctx.Err() != nil {
+		return sent, err
+	}
+	began := time.Now()
+	senders, err := activationstore.DueSenders(ctx, t.pool, term.Number, alarmsAtOnce)
+	for _, endpoint := range senders {
+		if err != nil || time.Since(began) > sendsMost {
+			break
+		}
+		late := activationstore.SendDueOf(ctx, t.pool, endpoint, alarmsAtOnce, sendMost)
+		if late == nil || ctx.Err() != nil {
+			continue
+		}
+		t.logger.Warn("messages that were sent for later could not be sent; trying again in a minute", "endpoint", endpoint, "error", late)
+		err = activationstore.PutOffSends(ctx, t.pool, endpoint, lateDelay)
+	}
+	return 0, err
+}
+
 // care does what is not urgent and what anybody may do, so it needs no term. It says when to do it again: the longer it takes, the later.
 func (t *Timers) care(ctx context.Context) time.Duration {
 	began := time.Now()
-	within, cancel := context.WithTimeout(ctx, statementTimeout)
-	defer cancel()
-	if _, err := parley.FireTimers(within, t.pool); err != nil && ctx.Err() == nil {
+	// The server ends it: without us it would go on, and hold what it has locked.
+	err := activationstore.Bounded(ctx, t.pool, careMost, func(tx pgx.Tx) error {
+		_, err := parley.FireTimers(ctx, tx)
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
 		t.logger.Warn("delayed messages could not be classified; trying again", "error", err)
 	}
 	return max(careInterval, 20*time.Since(began))

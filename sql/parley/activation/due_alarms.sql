@@ -34,9 +34,6 @@ begin
     fired := fired + parley._p_deliver_all_due(null);
   end if;
   fired := fired + parley._p_end_batches(null);
-  if coalesce(pg_sequence_last_value('parley._p_next_due_send'), 0) <= v_now * 1000000 then
-    fired := fired + parley._p_send_due(null, top);
-  end if;
   next_ms := least(
     pg_sequence_last_value('parley._p_next_alarm'), pg_sequence_last_value('parley._p_next_due'),
     pg_sequence_last_value('parley._p_next_due_send')
@@ -45,10 +42,60 @@ end
 $$;
 
 comment on function parley._p_fire_due(bigint, integer, boolean) is
-'Fires what is due, and sends what was sent for later, for the leading daemon; gives how many, and in how many
-milliseconds to call again.
+'Fires what is due for the leading daemon; gives how many, and in how many milliseconds to call again, also for
+_p_send_due_now.
 Nulls mean that the term is over.
 Arguments: term; top, how many at most; one_by_one, whether those that cannot be fired are put off, each for itself.';
+
+create function parley._p_send_due_now(term bigint, top integer) returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+set lock_timeout = '30ms'
+as $$
+begin
+  if not parley._p_holds_term(term)
+    or coalesce(pg_sequence_last_value('parley._p_next_due_send'), 0)
+      > extract(epoch from clock_timestamp()) * 1000000 then
+    return 0;
+  end if;
+  perform set_config('synchronous_commit', 'off', true);
+  return parley._p_send_due(null, top);
+end
+$$;
+
+comment on function parley._p_send_due_now(bigint, integer) is
+'Sends what was sent for later and is due, for the leading daemon; gives how many messages. It calls validation
+functions of others, which may last: so it is a statement of its own, beside the timers.
+Arguments: term; top, how many at most.';
+
+create function parley._p_due_senders(term bigint, top integer) returns setof bigint
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := clock_timestamp();
+begin
+  if not parley._p_holds_term(term) then
+    return;
+  end if;
+  return query
+  select d.endpoint_id
+  from parley._p_delayed_send as d
+  where d.try_at <= v_now
+  group by d.endpoint_id
+  order by min(d.try_at)
+  limit top;
+end
+$$;
+
+comment on function parley._p_due_senders(bigint, integer) is
+'Gives the endpoints of which something is due, for the leading daemon, which sends for each in a statement of its own
+where all together took too long.
+Arguments: term; top, how many at most.';
 
 create function parley._p_fire_alarms_one_by_one(top integer) returns integer
 language plpgsql

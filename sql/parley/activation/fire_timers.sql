@@ -92,10 +92,10 @@ $$;
 
 comment on function parley.fire_timers(integer, parley.caller) is
 'Does what is due: conversation timers, ends of lifetimes, abandoned endpoints, expired tombstones and deduplication
-keys, messages that were sent for later, messages that can be delivered now, conversations that have to be set aside,
-event notifications of queues that were disabled. For an administrator in all queues; for others in those that they may
-RECEIVE from, and what their conversations have sent. An alarm that another transaction holds is passed by. Returns how
-many alarms fired; call again at once when that is top.
+keys, unique keys and old reports of failures, messages that were sent for later, messages that can be delivered now,
+conversations that have to be set aside, event notifications of queues that were disabled. For an administrator in all
+queues; for others in those that they may RECEIVE from, and what their conversations have sent. An alarm that another
+transaction holds is passed by. Returns how many alarms fired; call again at once when that is top.
 Arguments: top, how many to handle at most.
 Errors: 127 top negative.
 Source: spec 3.3, 3.5.';

@@ -8,8 +8,8 @@
 -- Invariants, and what keeps each:
 --   one message for each due time, whatever daemons there are   the message, its row of the history and the next time
 --     are one transaction, which holds the row of the schedule
---   a schedule that fails holds up no other   a block for each; its error stands in fault, and it is tried again a
---     minute later for the same time
+--   a schedule that fails or lasts holds up no other   the daemon bounds each; its error stands in fault, and it is
+--     tried again a minute later for the same time
 --   nothing is counted for a schedule that was paused or dropped meanwhile   its row, read again with the lock
 -- Locks: the rows of schedules, skip locked, then those of put. Cost while none is due: one probe of an index a second.
 
