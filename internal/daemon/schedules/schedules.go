@@ -24,9 +24,9 @@ const (
 	// statementTimeout bounds each transaction.
 	statementTimeout = 30 * time.Second
 	// runMost bounds each schedule. Its owner may make it last: by a lock on the queue, by a validation function.
-	runMost = 2 * time.Second
+	runMost = 5 * time.Second
 	// takesMost is after which time a transaction takes on no more schedules.
-	takesMost = 5 * time.Second
+	takesMost = 10 * time.Second
 )
 
 // Schedules is a part of a daemon.

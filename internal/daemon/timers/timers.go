@@ -30,9 +30,10 @@ const (
 	// statementTimeout bounds each statement of what is urgent, careMost what is not.
 	statementTimeout = 10 * time.Second
 	careMost         = 10 * time.Second
-	// sendMost bounds what is sent at once of messages for later, or of one endpoint when that took too long; sendsMost is after how long
-	// no other endpoint follows then, and lateDelay when one that took too long is tried again.
+	// sendMost bounds what is sent at once of messages for later, or of one endpoint when that took too long, and oneMost one message;
+	// sendsMost is after how long no other endpoint follows then, and lateDelay when one that took too long is tried again.
 	sendMost  = time.Second
+	oneMost   = 5 * time.Second
 	sendsMost = 3 * time.Second
 	lateDelay = time.Minute
 )
@@ -76,7 +77,6 @@ func (t *Timers) Lead(ctx context.Context, term *daemon.Term) {
 
 // fireOnce fires what is due and returns how long to pause; false means that this daemon leads no more.
 func (t *Timers) fireOnce(ctx context.Context, term *daemon.Term, failures *backoff.Failures) (pause time.Duration, leads bool) {
-	sent, sendErr := t.send(ctx, term)
 	within, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	fired, next, leads, err := activationstore.FireDue(within, t.pool, term.Number, alarmsAtOnce, false)
@@ -84,10 +84,11 @@ func (t *Timers) fireOnce(ctx context.Context, term *daemon.Term, failures *back
 		// One of them cannot be fired now; it must not keep the others.
 		fired, next, leads, err = activationstore.FireDue(within, t.pool, term.Number, alarmsAtOnce, true)
 	}
-	if err == nil {
-		err = sendErr
+	if err == nil && leads && next <= 0 {
+		var sent int
+		sent, err = t.send(ctx, term)
+		fired += sent
 	}
-	fired += sent
 	switch {
 	case ctx.Err() != nil:
 		return 0, false
@@ -113,6 +114,8 @@ func (t *Timers) fireOnce(ctx context.Context, term *daemon.Term, failures *back
 // send sends what was sent for later and is due. When that takes too long, it sends for one endpoint after another, and puts off those
 // that take too long: a validation function that somebody has made must not keep timers and messages from others.
 func (t *Timers) send(ctx context.Context, term *daemon.Term) (sent int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, sendMost+sendsMost+3*oneMost)
+	defer cancel()
 	sent, err = activationstore.SendDue(ctx, t.pool, term.Number, alarmsAtOnce, sendMost)
 	if !activationstore.TookTooLong(err) || ctx.Err() != nil {
 		return sent, err
@@ -123,7 +126,7 @@ func (t *Timers) send(ctx context.Context, term *daemon.Term) (sent int, err err
 		if err != nil || time.Since(began) > sendsMost {
 			break
 		}
-		late := activationstore.SendDueOf(ctx, t.pool, endpoint, alarmsAtOnce, sendMost)
+		late := t.sendOf(ctx, endpoint)
 		if late == nil || ctx.Err() != nil {
 			continue
 		}
@@ -133,9 +136,20 @@ func (t *Timers) send(ctx context.Context, term *daemon.Term) (sent int, err err
 	return 0, err
 }
 
+// sendOf sends what is due of an endpoint: one message alone where more of them take too long, as they do on a busy machine, too.
+func (t *Timers) sendOf(ctx context.Context, endpoint int64) error {
+	err := activationstore.SendDueOf(ctx, t.pool, endpoint, alarmsAtOnce, sendMost)
+	if !activationstore.TookTooLong(err) || ctx.Err() != nil {
+		return err
+	}
+	return activationstore.SendDueOf(ctx, t.pool, endpoint, 1, oneMost)
+}
+
 // care does what is not urgent and what anybody may do, so it needs no term. It says when to do it again: the longer it takes, the later.
 func (t *Timers) care(ctx context.Context) time.Duration {
 	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, 2*careMost)
+	defer cancel()
 	// The server ends it: without us it would go on, and hold what it has locked.
 	err := activationstore.Bounded(ctx, t.pool, careMost, func(tx pgx.Tx) error {
 		_, err := parley.FireTimers(ctx, tx)

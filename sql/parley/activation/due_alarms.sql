@@ -36,7 +36,7 @@ begin
   fired := fired + parley._p_end_batches(null);
   next_ms := least(
     pg_sequence_last_value('parley._p_next_alarm'), pg_sequence_last_value('parley._p_next_due'),
-    pg_sequence_last_value('parley._p_next_due_send')
+    coalesce(pg_sequence_last_value('parley._p_next_due_send'), 0)
   ) / 1000.0 - extract(epoch from clock_timestamp()) * 1000;
 end
 $$;
