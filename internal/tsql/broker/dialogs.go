@@ -164,6 +164,7 @@ func (c *compiler) counted(called *call, take func(*expression.Frame, []byte) *f
 		if result != nil {
 			rows = 1
 		}
+		c.translator.hold(result)
 		return take(frame, result)
 	})
 	run := asked.run

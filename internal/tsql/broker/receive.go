@@ -27,6 +27,7 @@ type receiver struct {
 	headings []session.Column
 	slots    []int       // of the variables that the list assigns to, nil for a result set
 	into     *ast.Insert // into the table variable of INTO, nil for others
+	group    parameter   // that WHERE names, nil for none
 	// plain has the columns of a list that holds nothing else, so that INTO needs no rows here; direct is the statement of that.
 	plain  []int
 	direct interpreter.Statement
@@ -106,7 +107,7 @@ func (c *compiler) receive(ctx context.Context, node *ast.Receive, wait *wait) (
 	}
 	r.sql = "select " + strings.Join(names, ", ") + " from " + r.call.text()
 	s := &statement{run: func(ctx context.Context, frame *expression.Frame, sink session.Sink) (int64, bool, *fault.Error) {
-		return c.received(ctx, r, frame, sink, wait)
+		return c.fromGroup(ctx, r, frame, sink, wait)
 	}}
 	s.soon = wait == nil
 	if wait != nil {
@@ -234,8 +235,14 @@ func (c *compiler) only(r *receiver, condition ast.Condition) *fault.Error {
 		return expression.Unsupported("WHERE of RECEIVE without a column")
 	}
 	switch name := strings.ToLower(reference.Name.Object()); name {
-	case "conversation_handle", "conversation_group_id":
+	case "conversation_handle":
 		return c.handle(&r.call, name, right)
+	case "conversation_group_id":
+		err := c.handle(&r.call, name, right)
+		if err == nil {
+			r.group = r.call.parameters[len(r.call.parameters)-1]
+		}
+		return err
 	default:
 		return expression.Unsupported("WHERE of RECEIVE with " + reference.Name.Object())
 	}
@@ -288,6 +295,9 @@ func (o *output) take(row [][]byte) error {
 	r := o.receiver
 	for i, at := range r.columns {
 		r.row[at] = messageColumns[at].decode(o.frame, row[i])
+		if messageColumns[at].name == "conversation_group_id" {
+			o.compiler.translator.hold(row[i])
+		}
 	}
 	values := make([]value.Value, len(r.list))
 	for i, e := range r.list {

@@ -16,6 +16,7 @@ type Translator struct {
 	interpreter.Translator
 
 	connection *connection.Connection
+	held       heldGroups
 }
 
 // New gives a Translator on a connection; rest compiles what is no statement of Service Broker, nil refuses that.

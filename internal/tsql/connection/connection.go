@@ -22,6 +22,7 @@ type Connection struct {
 	deferred int      // how many of them are a script's own
 	before   []queued // those of a script that ran in the last flush before the one that failed
 	level    string
+	begun    int   // transactions so far
 	patience int64 // how many milliseconds statements shall wait for a lock; -1 without end
 	set      int64 // what the database was told of it
 

@@ -39,9 +39,13 @@ const (
 // Begin begins a transaction.
 func (c *Connection) Begin(context.Context) error {
 	c.transaction = transaction{isOpen: true, opening: opened + c.level}
+	c.begun++
 	c.wait(c.opening)
 	return nil
 }
+
+// Begun gives how many transactions have begun, a number of the last one.
+func (c *Connection) Begun() int { return c.begun }
 
 // SetIsolation sets the level of transactions that begin later.
 func (c *Connection) SetIsolation(_ context.Context, level string) error {

@@ -112,6 +112,19 @@ func (c *compiler) trim(node *ast.Trim) (*Expression, *fault.Error) {
 	return callOf(f, arguments)
 }
 
+// atTimeZone compiles AT TIME ZONE, which is a function of the time and the name of the zone.
+func (c *compiler) atTimeZone(node *ast.AtTimeZone) (*Expression, *fault.Error) {
+	operand, err := c.expression(node.Operand)
+	if err != nil {
+		return nil, err
+	}
+	zone, err := c.expression(node.Zone)
+	if err != nil {
+		return nil, err
+	}
+	return callOf(function.AtTimeZone, []*Expression{operand, zone})
+}
+
 // lazy are the functions that do not evaluate all of their arguments.
 var lazy = map[string]func(name string, arguments []*Expression) (*Expression, *fault.Error){
 	"COALESCE": coalesce, "ISNULL": isNull, "NULLIF": nullIf, "CHOOSE": choose,

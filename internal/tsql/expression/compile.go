@@ -37,6 +37,8 @@ func (c *compiler) expression(node ast.Expression) (*Expression, *fault.Error) {
 		return c.arithmetic(node)
 	case *ast.Collate:
 		return c.collate(node)
+	case *ast.AtTimeZone:
+		return c.atTimeZone(node)
 	case *ast.SimpleCase:
 		return c.simpleCase(node)
 	case *ast.SearchedCase:

@@ -260,6 +260,26 @@ b, B, FFFFFFF5, 32, ffffffce
 062, 037777777716
 0xb, 0XB, 0XFFFFFFF5, 32, ffffffce
 [TEST] [                TEST] [TEST                ]`},
+		{"a time gets the offset of its zone", `PRINT CONVERT(datetime2(0), '2015-03-29T01:01:00', 126) AT TIME ZONE 'Central European Standard Time'
+PRINT CONVERT(datetime2(0), '2015-03-29T02:01:00', 126) AT TIME ZONE 'Central European Standard Time'
+PRINT CONVERT(datetime2(0), '2015-03-29T03:01:00', 126) AT TIME ZONE 'Central European Standard Time'
+PRINT CONVERT(datetime2(0), '2015-10-25T01:01:00', 126) AT TIME ZONE 'Central European Standard Time'
+PRINT CONVERT(datetime2(0), '2015-10-25T02:00:00', 126) AT TIME ZONE 'Central European Standard Time'
+PRINT CONVERT(datetime2(0), '2015-10-25T03:01:00', 126) AT TIME ZONE 'Central European Standard Time'
+PRINT CAST('20240704 12:00' AS datetime) AT TIME ZONE 'UTC' AT TIME ZONE 'pacific standard time'
+PRINT ISNULL(CAST(NULL AS datetime2(0)) AT TIME ZONE 'UTC', '20240101')
+PRINT SYSDATETIME() AT TIME ZONE 'Europe/Paris'`, `2015-03-29 01:01:00 +01:00
+2015-03-29 03:01:00 +02:00
+2015-03-29 03:01:00 +02:00
+2015-10-25 01:01:00 +02:00
+2015-10-25 02:00:00 +02:00
+2015-10-25 03:01:00 +01:00
+2024-07-04 05:00:00.000 -07:00
+2024-01-01 00:00:00 +00:00
+Msg 9820, Level 16, State 1, Line 9
+The time zone parameter 'Europe/Paris' provided to AT TIME ZONE clause is invalid.`},
+		{"a date alone has no zone", "SELECT CAST('20240101' AS date) AT TIME ZONE 'UTC'", `Msg 8116, Level 16, State 1, Line 1
+Argument data type date is invalid for argument 1 of AT TIME ZONE function.`},
 		{"an offset is switched", "PRINT SWITCHOFFSET(CAST('1998-09-20 7:45:50.71345 -5:00' AS datetimeoffset), '-08:00')", "1998-09-20 04:45:50.7134500 -08:00"},
 	})
 }

@@ -248,6 +248,16 @@ begin
   if rate is not null and to_regclass(format('parley.%I', v_name)) is null then
     execute format('create sequence parley.%I minvalue 0 start 1', v_name);
     perform parley._p_take_back_relation(format('parley.%I', v_name)::regclass);
+  elsif rate is not null and not exists (
+    select
+    from parley._p_queue_limit as l
+    where l.queue_id = v_queue.queue_id
+      and l.rate = set_queue_limits.rate
+      and l.per_ms = parley._p_milliseconds(per)
+  ) then
+    -- What was taken under another rate is no debt of this one. The same rate goes on counting, so that a program may
+    -- set it at each start.
+    perform setval(format('parley.%I', v_name)::regclass, 1);
   end if;
   delete from parley._p_queue_limit as l where l.queue_id = v_queue.queue_id;
   if num_nonnulls(concurrency, rate, ageing) > 0 then
@@ -283,8 +293,8 @@ any queue. The limits hold for parley.claim and for web addresses, too: a claim 
 is held. Those that were made before are not counted.
 Arguments: queue; concurrency, how many transactions and claims may hold messages at once, 1 to 1,000; shared, a name:
 queues of one owner that give the same one share that number, and only its owner and administrators may give one (null:
-it is of this queue alone); rate, how many
-messages may be taken per interval, 1 to 1,000,000, and per, 1 millisecond to a day: so many at once, and then evenly;
+it is of this queue alone); rate, how many messages may be taken per interval, 1 to 1,000,000, and per, 1 millisecond to
+a day: so many at once, and then evenly, counted anew where the two are others than before;
 ageing, a message that has waited for so long counts as one priority higher, 1 millisecond to 7 days.
 Errors: 208 no such queue, 229 not allowed, 8402 no simple queue, out of range, or shared or per without what they
 are of, 9609 malformed name, 15151 shared of a queue of another owner.

@@ -67,6 +67,22 @@ func TestRateOfAQueueIsHeld(t *testing.T) {
 	b.Refuses(8402, "select parley.set_queue_limits('jobs', ageing => '-1 s')")
 }
 
+// What was taken under another rate is no debt of the new one; the same rate, set again, goes on counting.
+func TestANewRateCountsAnew(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewJobs(t)
+	b.Put("a", "b", "c", "d", "e")
+	b.Exec("select parley.set_queue_limits('jobs', rate => 1, per => '1 day')")
+	b.RequireTaken(10, "a")
+	b.Exec("select parley.set_queue_limits('jobs', rate => 1, per => '1 day')")
+	b.RequireTaken(10)
+	b.Exec("select parley.set_queue_limits('jobs', rate => 2, per => '1 hour')")
+	b.RequireTaken(10, "b", "c")
+	b.Exec("select parley.set_queue_limits('jobs')")
+	b.Exec("select parley.set_queue_limits('jobs', rate => 2, per => '1 hour')")
+	b.RequireTaken(10, "d", "e")
+}
+
 func TestMessagesThatWaitForLongComeBeforeHigherPriorities(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewJobs(t)
