@@ -23,6 +23,7 @@ func (v *visitor) query(node ast.Node) bool {
 		v.when(len(n.Windows) > 0, n, "WINDOW")
 	case *ast.Top:
 		v.use(n, "TOP")
+		v.when(n.Percent && !isNumber(n.Count, "100"), n, "TOP n PERCENT")
 	case *ast.GroupBy:
 		v.use(n, "GROUP BY")
 		v.when(n.With != "", n, "GROUP BY "+n.With)
@@ -185,4 +186,13 @@ func (v *visitor) condition(node ast.Node) bool {
 		return false
 	}
 	return true
+}
+
+// isNumber reports whether an expression is a whole number as it is written, in parentheses or not.
+func isNumber(node ast.Expression, text string) bool {
+	if inner, is := node.(*ast.Parenthesis); is {
+		return isNumber(inner.Inner, text)
+	}
+	literal, is := node.(*ast.Literal)
+	return is && literal.Kind == ast.Integer && literal.Text == text
 }

@@ -1,6 +1,7 @@
 package expression
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/parley-broker/parley/internal/tsql/ast"
@@ -80,6 +81,34 @@ func (c *compiler) convert(node *ast.Convert) (*Expression, *fault.Error) {
 	})
 }
 
+var (
+	// weekday is how a date begins that says its day, as 'Monday, 13 December 2010' does.
+	weekday = regexp.MustCompile(`(?i)^\s*(mon|tues|wednes|thurs|fri|satur|sun)day,?\s+`)
+	// grouped is a number with a comma between digits, or with nothing but zeros behind its point.
+	grouped = regexp.MustCompile(`^\s*([-+]?\d[\d,]*)(\.\d*)?\s*$`)
+)
+
+// asWritten gives a text for PARSE without what a conversion does not take: the name of a weekday, and in numbers other than float and
+// real the commas of thousands, and for whole ones zeros behind the point.
+func asWritten(v value.Value, k value.Kind) value.Value {
+	if !v.Kind().IsCharacter() || v.IsNull() {
+		return v
+	}
+	text := v.Raw()
+	if k.IsTemporal() {
+		return value.NewVarChar(weekday.ReplaceAllString(text, ""))
+	}
+	parts := grouped.FindStringSubmatch(text)
+	if parts == nil || k.IsApproximate() {
+		return v
+	}
+	whole, fraction := strings.ReplaceAll(parts[1], ",", ""), parts[2]
+	if k.IsInteger() {
+		fraction = strings.TrimRight(strings.TrimRight(fraction, "0"), ".")
+	}
+	return value.NewVarChar(whole + fraction)
+}
+
 // parse compiles PARSE: error 9819 in place of those of a conversion. Cultures other than en-US are refused by name.
 func (c *compiler) parse(node *ast.Parse) (*Expression, *fault.Error) {
 	culture := "en-US"
@@ -93,7 +122,7 @@ func (c *compiler) parse(node *ast.Parse) (*Expression, *fault.Error) {
 		}
 	}
 	return c.conversion(node.Operand, node.Type, node.Try, func(f *Frame, v value.Value, t value.Type) (value.Value, *fault.Error) {
-		parsed, err := f.Context.Settings.Cast(v, t)
+		parsed, err := f.Context.Settings.Cast(asWritten(v, t.Kind), t)
 		if err != nil {
 			return parsed, fault.New(9819, v.Raw(), t.Kind, culture)
 		}

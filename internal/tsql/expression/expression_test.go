@@ -124,6 +124,11 @@ func TestExpressionsHaveTheValuesAndTypesOfTheServer(t *testing.T) {
 		{"- CAST(-2147483648.0 AS int)", "8115 Arithmetic overflow error converting expression to data type int.", "run"},
 		{"CAST(0x0102 AS int)", "258", "int"},
 		{"PARSE('12.5' AS decimal(5,1))", "12.5", "decimal(5,1)"},
+		{"PARSE('1,234,567.00' AS int)", "1234567", "int"},
+		{"PARSE(' -1,234.5 ' AS decimal(9,2))", "-1234.50", "decimal(9,2)"},
+		{"TRY_PARSE('1,234.5' AS int)", "NULL", "int"},
+		{"TRY_PARSE('1,234' AS float)", "NULL", "float"},
+		{"PARSE('Monday, 13 December 2010' AS datetime2 USING 'en-US')", "2010-12-13 00:00:00.0000000", "datetime2(7)"},
 		{"PARSE('x' AS int)", "9819 Error converting string value 'x' into data type int using culture 'en-US'.", "run"},
 	} {
 		if got, kind := evaluated(t, c.text, value.Defaults()); got != c.want || kind != c.kind {

@@ -68,8 +68,11 @@ func (b *builder) aggregate(node *ast.Call, name string) (sqlExpression, *fault.
 	case "COUNT", "COUNT_BIG":
 		return counted("count("+distinct+e.sql+")"+window, name), nil
 	case "MIN", "MAX":
-		if e.typ.Kind == value.Bit || e.typ.Kind == value.UniqueIdentifier || e.typ.Kind.IsBinary() {
-			return e, fault.New(8117, e.typ.Kind, strings.ToLower(name))
+		if k := e.typ.Kind; k.IsBinary() && k != value.Image && e.typ.Length != value.Max {
+			// PostgreSQL has no order of aggregates for bytes before 18; their digits have the same order.
+			return sqlExpression{sql: "decode(" + called + "(encode(" + e.sql + ", 'hex'))" + window + ", 'hex')", typ: e.typ}, nil
+		} else if k == value.Bit || k == value.UniqueIdentifier || k.IsBinary() {
+			return e, fault.New(8117, e.typ, strings.ToLower(name))
 		}
 		return sqlExpression{sql: called + "(" + e.sql + ")" + window, typ: e.typ}, nil
 	case "STRING_AGG":

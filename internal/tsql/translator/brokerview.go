@@ -48,7 +48,7 @@ is_ms_shipped bit
 is_published bit
 is_schema_published bit
 max_readers smallint
-activation_procedure nvarchar(776)
+activation_procedure nvarchar(776) = pg_catalog.regexp_replace(v.activation_procedure, '"((?:[^"]|"")*)"', '[\1]', 'g')
 execute_as_principal_id int
 is_activation_enabled bit
 is_receive_enabled bit

@@ -69,6 +69,8 @@ func (b *builder) convert(e sqlExpression, to value.Type, isExplicit bool) (sqlE
 		sql = "(left(" + plain(e.sql) + ", 36)::uuid)"
 	case to.Kind == value.XML && from.IsCharacter():
 		sql = "(" + plain(e.sql) + "::xml)"
+	case to.Kind == value.XML && from.IsBinary():
+		sql = xmlOfBytes(e.sql)
 	case to.Kind.IsBinary():
 		sql = toBytes(e, to)
 	}
@@ -76,6 +78,14 @@ func (b *builder) convert(e sqlExpression, to value.Type, isExplicit bool) (sqlE
 		return e, expression.Unsupported("a conversion of " + from.String() + " to " + to.Kind.String() + " in the database")
 	}
 	return sqlExpression{sql: sql, typ: to}, nil
+}
+
+// xmlOfBytes gives the document in bytes: UTF-16, with a mark or told by the zero of its first letter, or UTF-8. Bytes that are no text are
+// no document.
+func xmlOfBytes(sql string) string {
+	return `(select case when b is not null then coalesce(parley.body_text(case
+  when substr(b, 2, 1) = '\x00' then '\xfffe' || b when substr(b, 1, 1) = '\x00' then '\xfeff' || b else b end), '<')::xml end
+  from (select ` + sql + `::bytea as b) as t)`
 }
 
 // toText gives text of a length: what is longer is cut by CAST, and kept for an assignment, which checks it.

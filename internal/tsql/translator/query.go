@@ -211,6 +211,9 @@ func (b *builder) limit(top *ast.Top) (string, *fault.Error) {
 	if top == nil {
 		return "", nil
 	}
+	if top.Percent && isAllPercent(top.Count) {
+		return "", nil
+	}
 	if top.Percent {
 		return "", expression.Unsupported("TOP ... PERCENT")
 	}
@@ -222,6 +225,15 @@ func (b *builder) limit(top *ast.Top) (string, *fault.Error) {
 		return " fetch first " + e.sql + " rows with ties", nil
 	}
 	return " limit " + e.sql, nil
+}
+
+// isAllPercent reports whether TOP says 100 PERCENT, which takes all rows.
+func isAllPercent(count ast.Expression) bool {
+	if inner, is := count.(*ast.Parenthesis); is {
+		return isAllPercent(inner.Inner)
+	}
+	literal, is := count.(*ast.Literal)
+	return is && literal.Kind == ast.Integer && literal.Text == "100"
 }
 
 // with translates the common tables of a statement. They stay in sight until the returned function is called.
