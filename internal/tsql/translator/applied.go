@@ -43,54 +43,81 @@ func (b *builder) appliedTable(f *userFunction, node *ast.Call, alias ast.Alias,
 	if len(node.Arguments) != len(f.parameters) {
 		return "", fault.New(313, node.Name.String())
 	}
-	before := b.translator.builder(b.ctx, b.scope)
-	before.names, before.namespaces = &names{}, b.namespaces
-	rows, err := before.source(b.beside)
-	if err != nil {
-		return "", err
-	}
-	key, arguments, err := before.keyOf(f, node.Arguments)
-	if err != nil {
-		return "", err
-	}
-	reads := "select " + key + ", " + strings.Join(arguments, ", ") + " from " + rows
-	results := b.parameter(&expression.Expression{
-		Type: value.Sized(value.NVarChar, value.Max), Evaluate: func(frame *expression.Frame) (value.Value, *fault.Error) {
-			return before.apply(f, reads, frame)
-		},
-	}, "")
-	outerKey, _, err := b.keyOf(f, node.Arguments)
+	t := b.translator
+	results, key, err := b.appliedTo(f.parameters, node.Arguments, func(ctx context.Context, values []value.Value) ([][]*string, *fault.Error) {
+		rows, err := t.host.CallTable(ctx, f.node, values, func(v value.Value) ([][]string, *fault.Error) { return t.rowsOf(ctx, v) })
+		return references(rows), err
+	})
 	if err != nil {
 		return "", err
 	}
 	columns, cells := b.resultCells(shape, 1)
-	// PostgreSQL joins the list by the arguments, and may ask for rows that a condition leaves out later.
-	sql := "(select " + cells + " from json_array_elements(" + plain(results.sql) + "::json) as u (r) where u.r ->> 0 = " + outerKey +
-		" and json_array_length(u.r) > 1"
-	return b.named(sql+")", columns, alias)
+	return b.named(joinedByKey(cells, results, key), columns, alias)
+}
+
+// appliedTo gives a parameter with what a call gives for each list of arguments, and the list of a row.
+func (b *builder) appliedTo(
+	parameters []value.Type, nodes []ast.Expression, call func(context.Context, []value.Value) ([][]*string, *fault.Error),
+) (results, key string, _ *fault.Error) {
+	before := b.translator.builder(b.ctx, b.scope)
+	before.names, before.namespaces = &names{}, b.namespaces
+	rows, err := before.source(b.beside)
+	if err != nil {
+		return "", "", err
+	}
+	list, arguments, err := before.keyOf(parameters, nodes)
+	if err != nil {
+		return "", "", err
+	}
+	reads := "select " + list + ", " + strings.Join(arguments, ", ") + " from " + rows
+	sent := b.parameter(&expression.Expression{Type: document, Evaluate: func(frame *expression.Frame) (value.Value, *fault.Error) {
+		return before.apply(parameters, reads, frame, call)
+	}}, "")
+	key, _, err = b.keyOf(parameters, nodes)
+	return sent.sql, key, err
+}
+
+// joinedByKey gives the rows that stand behind a list of arguments. PostgreSQL joins the list by the arguments, and may ask for rows that a
+// condition leaves out later.
+func joinedByKey(cells, results, key string) string {
+	return "(select " + cells + " from json_array_elements(" + plain(results) + "::json) with ordinality as u (r, place) where u.r ->> 0 = " +
+		key + " and json_array_length(u.r) > 1 order by u.place)"
+}
+
+// references gives cells as they may be null.
+func references(rows [][]string) [][]*string {
+	all := make([][]*string, len(rows))
+	for i, row := range rows {
+		for at := range row {
+			all[i] = append(all[i], &row[at])
+		}
+	}
+	return all
 }
 
 // keyOf gives the arguments of a call, and their list as one text.
-func (b *builder) keyOf(f *userFunction, nodes []ast.Expression) (key string, arguments []string, _ *fault.Error) {
+func (b *builder) keyOf(parameters []value.Type, nodes []ast.Expression) (key string, arguments []string, _ *fault.Error) {
 	var cells []string
 	for i, node := range nodes {
 		e, err := b.expression(node)
 		if err != nil {
 			return "", nil, err
 		}
-		if e, err = b.convert(e, f.parameters[i], implicit); err != nil {
+		if e, err = b.convert(e, parameters[i], implicit); err != nil {
 			return "", nil, err
 		}
 		arguments = append(arguments, e.sql)
-		cells = append(cells, cellText(e.sql, f.parameters[i]))
+		cells = append(cells, cellText(e.sql, parameters[i]))
 	}
 	return "json_build_array(" + strings.Join(cells, ", ") + ")::text", arguments, nil
 }
 
-// apply runs a function for each list of arguments that a query gives, behind its text; a list of it alone says that it gave no rows.
-func (b *builder) apply(f *userFunction, sql string, frame *expression.Frame) (value.Value, *fault.Error) {
+// apply makes a call for each list of arguments that a query gives, behind its text; a list of it alone says that it gave no rows.
+func (b *builder) apply(
+	parameters []value.Type, sql string, frame *expression.Frame,
+	call func(context.Context, []value.Value) ([][]*string, *fault.Error),
+) (value.Value, *fault.Error) {
 	ctx, _ := frame.Outside.(context.Context)
-	t := b.translator
 	var keys []string
 	lists := map[string][]value.Value{}
 	_, err := b.execute(ctx, sql, "SELECT", nil, frame, func(cells [][]byte) *fault.Error {
@@ -98,7 +125,7 @@ func (b *builder) apply(f *userFunction, sql string, frame *expression.Frame) (v
 		if _, known := lists[key]; known {
 			return nil
 		}
-		values, err := decodeRow(f.parameters, cells[1:])
+		values, err := decodeRow(parameters, cells[1:])
 		if err != nil {
 			return err
 		}
@@ -108,17 +135,17 @@ func (b *builder) apply(f *userFunction, sql string, frame *expression.Frame) (v
 	if err != nil {
 		return value.Value{}, err
 	}
-	results := [][]string{}
+	results := [][]*string{}
 	for _, key := range keys {
-		rows, err := t.host.CallTable(ctx, f.node, lists[key], func(v value.Value) ([][]string, *fault.Error) { return t.rowsOf(ctx, v) })
+		rows, err := call(ctx, lists[key])
 		if err != nil {
 			return value.Value{}, err
 		}
 		for _, row := range rows {
-			results = append(results, append([]string{key}, row...))
+			results = append(results, append([]*string{&key}, row...))
 		}
 		if len(rows) == 0 {
-			results = append(results, []string{key})
+			results = append(results, []*string{&key})
 		}
 	}
 	list, _ := json.Marshal(results)

@@ -1,7 +1,9 @@
 package translator
 
 import (
+	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/parley-broker/parley/internal/tsql/ast"
@@ -11,61 +13,105 @@ import (
 	"github.com/parley-broker/parley/internal/tsql/value"
 )
 
-// openJSON translates OPENJSON of a value that reads no rows: Go finds the rows, which travel as one parameter.
+var document = value.Sized(value.NVarChar, value.Max)
+
+// openJSON translates OPENJSON: Go finds the rows, which travel as one parameter.
 func (b *builder) openJSON(call *ast.Call, node *ast.FunctionTable) (string, *fault.Error) {
-	var arguments []*expression.Expression
-	for _, a := range call.Arguments {
-		if b.readsRows(a) {
-			return "", expression.Unsupported("OPENJSON() of a column")
-		}
-		e, err := expression.CompileAs(a, value.Sized(value.NVarChar, value.Max), goScope{builder: b})
-		if err != nil {
-			return "", err
-		}
-		arguments = append(arguments, e)
-	}
-	if len(arguments) < 1 || len(arguments) > 2 {
+	if len(call.Arguments) < 1 || len(call.Arguments) > 2 {
 		return "", fault.New(189, "openjson", 1, 2)
 	}
 	columns, wanted, err := b.jsonColumns(node.Schema)
 	if err != nil {
 		return "", err
 	}
-	rows := b.parameter(&expression.Expression{
-		Type: value.Sized(value.NVarChar, value.Max), Evaluate: func(f *expression.Frame) (value.Value, *fault.Error) {
-			texts := []string{"", "$"}
-			for i, e := range arguments {
-				v, err := e.Evaluate(f)
-				if err != nil {
-					return v, err
-				}
-				if v.IsNull() {
-					return value.NewNVarChar("[]"), nil
-				}
-				texts[i] = v.Raw()
+	found := func(values []value.Value) ([][]*string, *fault.Error) {
+		texts := []string{"", "$"}
+		for i, v := range values {
+			if v.IsNull() {
+				return nil, nil
 			}
-			found, err := function.OpenJSON(texts[0], texts[1], wanted)
+			texts[i] = v.Raw()
+		}
+		return function.OpenJSON(texts[0], texts[1], wanted)
+	}
+	if slices.ContainsFunc(call.Arguments, func(a ast.Expression) bool { return b.readsRows(a) }) {
+		return b.appliedJSON(call.Arguments, node.Alias, columns, found)
+	}
+	rows, err := b.jsonRows(call.Arguments, found)
+	if err != nil {
+		return "", err
+	}
+	cells, err := b.jsonCells(columns, 0)
+	if err != nil {
+		return "", err
+	}
+	return b.named("(select "+cells+" from json_array_elements("+plain(rows)+
+		"::json) with ordinality as u (r, place) order by u.place)", columns, node.Alias)
+}
+
+// jsonRows gives the parameter with the rows of a document that reads no rows.
+func (b *builder) jsonRows(nodes []ast.Expression, found func([]value.Value) ([][]*string, *fault.Error)) (string, *fault.Error) {
+	var arguments []*expression.Expression
+	for _, a := range nodes {
+		e, err := expression.CompileAs(a, document, goScope{builder: b})
+		if err != nil {
+			return "", err
+		}
+		arguments = append(arguments, e)
+	}
+	return b.parameter(&expression.Expression{Type: document, Evaluate: func(f *expression.Frame) (value.Value, *fault.Error) {
+		values := make([]value.Value, len(arguments))
+		for i, e := range arguments {
+			v, err := e.Evaluate(f)
 			if err != nil {
-				return value.Value{}, err
+				return v, err
 			}
-			list, failed := json.Marshal(found)
-			if failed != nil || found == nil {
-				list = []byte("[]")
-			}
-			return value.NewNVarChar(string(list)), nil
-		},
-	}, "")
+			values[i] = v
+		}
+		rows, err := found(values)
+		if err != nil {
+			return value.Value{}, err
+		}
+		list, failed := json.Marshal(rows)
+		if failed != nil || rows == nil {
+			list = []byte("[]")
+		}
+		return value.NewNVarChar(string(list)), nil
+	}}, "").sql, nil
+}
+
+// appliedJSON translates APPLY of OPENJSON to a column, as appliedTable does a function of several statements.
+func (b *builder) appliedJSON(
+	nodes []ast.Expression, alias ast.Alias, columns []sourceColumn, found func([]value.Value) ([][]*string, *fault.Error),
+) (string, *fault.Error) {
+	if b.beside == nil || b.isDefinition || len(b.inline) > 0 {
+		return "", expression.Unsupported("OPENJSON() of a column")
+	}
+	parameters := []value.Type{document, document}[:len(nodes)]
+	results, key, err := b.appliedTo(parameters, nodes, func(_ context.Context, values []value.Value) ([][]*string, *fault.Error) {
+		return found(values)
+	})
+	if err != nil {
+		return "", err
+	}
+	cells, err := b.jsonCells(columns, 1)
+	if err != nil {
+		return "", err
+	}
+	return b.named(joinedByKey(cells, results, key), columns, alias)
+}
+
+// jsonCells gives the columns of rows that begin at a place of u.r. The text becomes the type as CAST makes it: with its errors.
+func (b *builder) jsonCells(columns []sourceColumn, first int) (string, *fault.Error) {
 	cells := make([]string, len(columns))
 	for i, c := range columns {
-		// The text becomes the type as CAST makes it: with its errors.
-		cell, err := b.convert(text("(u.r ->> "+itoa(i)+")", value.Sized(value.NVarChar, value.Max)), c.typ, explicit)
+		cell, err := b.convert(text("(u.r ->> "+itoa(first+i)+")", document), c.typ, explicit)
 		if err != nil {
 			return "", err
 		}
 		cells[i] = cell.sql
 	}
-	return b.named("(select "+strings.Join(cells, ", ")+" from json_array_elements("+plain(rows.sql)+
-		"::json) with ordinality as u (r, place) order by u.place)", columns, node.Alias)
+	return strings.Join(cells, ", "), nil
 }
 
 // jsonColumns gives the columns of WITH, or key, value and type without it.

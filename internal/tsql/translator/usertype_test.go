@@ -93,6 +93,14 @@ SELECT * FROM OPENJSON(@j, '$.missing')`, "s|it's|1\nn|4.5|2\nb|true|3\nz|NULL|0
 SELECT * FROM OPENJSON(@j) WITH (id int '$.id', name nvarchar(50) '$.info.name', age int, skills nvarchar(max) '$.info.skills' AS JSON)
   WHERE id > 1 ORDER BY id
 SELECT a.id FROM (VALUES (5)) AS v (n) JOIN OPENJSON(@j) WITH (id int) AS a ON a.id = v.n`, "2|John|25|NULL\n5|Jane|NULL|[\"SQL\"]\n5"},
+		{"of a column, once for each document", `SET NOCOUNT ON
+DECLARE @j nvarchar(max) = N'{"o": {"id": 1, "lines": [{"s": "a"}, {"s": "b"}]}}', @t table (id int, doc nvarchar(max))
+INSERT @t VALUES (1, N'[5, 6]'), (2, N'[]'), (3, NULL), (4, N'[{"n": 7}, {"n": null}]')
+SELECT o.id, l.[key], JSON_VALUE(l.value, '$.s'), w.s FROM OPENJSON(@j, '$.o') WITH (id int, lines nvarchar(max) AS JSON) AS o
+  CROSS APPLY OPENJSON(o.lines) AS l CROSS APPLY OPENJSON(l.value) WITH (s char(1)) AS w
+SELECT t.id, v.value FROM @t AS t OUTER APPLY OPENJSON(t.doc) AS v WHERE t.id < 4 ORDER BY t.id, v.[key]
+SELECT t.id, v.n FROM @t AS t CROSS APPLY OPENJSON(t.doc) WITH (n int) AS v WHERE t.id = 4 ORDER BY v.n
+SELECT id FROM @t WHERE EXISTS (SELECT * FROM OPENJSON(doc))`, "1|0|a|a\n1|1|b|b\n1|5\n1|6\n2|NULL\n3|NULL\n4|NULL\n4|7\nMsg 40517, 8: 'OPENJSON() of a column' is not supported by Parley."},
 		{"what is no JSON, and what is not there", `SELECT * FROM OPENJSON(N'{x}')
 GO
 SELECT * FROM OPENJSON(N'{"a": 1}', 'strict $.b')`, `Msg 13609, 1: JSON text is not properly formatted. Unexpected character '.' is found at position 1.
