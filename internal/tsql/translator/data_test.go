@@ -29,6 +29,19 @@ func TestDataIsReadAndChangedAsSQLServerDoes(t *testing.T) {
 		{"UPDATE takes sources and gives old and new values", items + "UPDATE i SET price = v.p OUTPUT deleted.price, inserted.price, inserted.name FROM item i JOIN (VALUES (1, 7.0), (2, 8.0)) AS v (id, p) ON v.id = i.id WHERE v.id = 2" + drops, "3.00|8.00|bolt"},
 		{"UPDATE sets a variable and a column at once", items + "DECLARE @p decimal(9,2) UPDATE item SET @p = price = price + 1 WHERE id = 1 PRINT @p" + drops, "(1)\n3.50"},
 		{"DELETE TOP, with OUTPUT INTO a table variable", items + "DECLARE @d TABLE (id int) DELETE TOP (1) FROM item OUTPUT deleted.id INTO @d SELECT id FROM @d SELECT COUNT(*) FROM item" + drops, "(1)\n1\n2"},
+		{"a common table is changed: the rows behind it", `SET NOCOUNT ON
+CREATE TABLE work (id int PRIMARY KEY, kind varchar(5), n int) INSERT work VALUES (1, 'a', 1), (2, 'a', 2), (3, 'b', 3)
+CREATE TABLE loose (kind varchar(5), n int) INSERT loose VALUES ('x', 1), ('x', 1), ('y', 2)
+;WITH c AS (SELECT TOP (1) * FROM work WITH (ROWLOCK, READPAST) ORDER BY id) DELETE FROM c OUTPUT deleted.id, deleted.kind
+;WITH c AS (SELECT *, ROW_NUMBER() OVER (PARTITION BY kind, n ORDER BY n) AS rn FROM loose) DELETE c WHERE rn > 1
+SELECT kind, n FROM loose ORDER BY kind
+;WITH c AS (SELECT w.kind, w.n FROM work AS w WHERE w.id > 1) UPDATE c SET n = n * 10 WHERE c.kind = 'b'
+;WITH c AS (SELECT TOP (1) id, n FROM work WITH (UPDLOCK, READPAST) ORDER BY n DESC) UPDATE c SET n = n + 1 OUTPUT inserted.id, inserted.n
+DECLARE @t table (id int, v int) INSERT @t VALUES (1, 1), (2, 2)
+SET NOCOUNT OFF
+;WITH c AS (SELECT id FROM work WHERE n > 100) DELETE c
+;WITH c AS (SELECT kind FROM loose GROUP BY kind) DELETE c
+DROP TABLE work, loose`, "1|a\nx|1\ny|2\n3|31\n(0)\nMsg 40517, 12: 'DELETE of a common table with groups, DISTINCT or several sources' is not supported by Parley."},
 		{"TOP 100 PERCENT takes all rows, also inside", "SELECT t.n FROM (SELECT TOP (100) PERCENT n FROM (VALUES (2), (1)) AS v (n) ORDER BY n) AS t ORDER BY n SELECT TOP 100 PERCENT n FROM (VALUES (3)) AS v (n)", "1\n2\n3"},
 		{"bytes have a least and a greatest", "SELECT MIN(b), MAX(b) FROM (VALUES (0x02), (0x0103), (NULL)) AS v (b) SELECT MAX(b) OVER (), b FROM (VALUES (CAST(0x02 AS binary(2)))) AS v (b)\nGO\nSELECT MAX(CAST(b AS varbinary(max))) FROM (VALUES (0x02)) AS v (b)", "0x0103|0x02\nMsg 8153, 0: Warning: Null value is eliminated by an aggregate or other SET operation.\n0x0200|0x0200\nMsg 8117, 1: Operand data type varbinary(max) is invalid for max operator."},
 		{"EXISTS of an aggregate without GROUP BY has a row, of groups none", "CREATE TABLE none (n int) IF EXISTS (SELECT COUNT(*) FROM none) PRINT 'one' IF EXISTS (SELECT MAX(n) + 1 FROM none) PRINT 'one' IF NOT EXISTS (SELECT COUNT(*) FROM none GROUP BY n) PRINT 'no group' IF NOT EXISTS (SELECT COUNT(*) FROM none HAVING COUNT(*) > 0) PRINT 'none' IF NOT EXISTS (SELECT ROW_NUMBER() OVER (ORDER BY n) FROM none) PRINT 'no row' SELECT 1 WHERE EXISTS (SELECT COUNT(*) FROM none) DROP TABLE none", "one\none\nno group\nnone\nno row\n1"},

@@ -262,7 +262,7 @@ func (b *builder) with(node *ast.With) (string, func(), *fault.Error) {
 }
 
 func (b *builder) commonTable(node *ast.CommonTable) (string, *fault.Error) {
-	c := &commonTable{name: node.Name, sqlName: quote(b.alias("w"))}
+	c := &commonTable{name: node.Name, query: node.Query, sqlName: quote(b.alias("w"))}
 	// A recursive table sees itself with the columns of its first part.
 	if set, is := node.Query.Body.(*ast.SetOperation); is && set.Operator == "UNION ALL" {
 		probe := *b

@@ -15,6 +15,7 @@ import (
 // A commonTable is one of WITH.
 type commonTable struct {
 	name, sqlName string
+	query         *ast.Query
 	columns       []sourceColumn
 	isOpen        bool   // its query is translated
 	reading       string // how its query calls it; empty where it does not
@@ -333,6 +334,8 @@ func (b *builder) resolve(name ast.Name) (sqlExpression, *fault.Error) {
 // pseudoColumn finds $ACTION in OUTPUT of MERGE, and $IDENTITY of a table in sight.
 func (b *builder) pseudoColumn(node *ast.PseudoColumn) (sqlExpression, *fault.Error) {
 	switch node.Name {
+	case placePseudo:
+		return sqlExpression{sql: b.names.sources[0].reading + ".ctid", typ: value.Of(value.BigInt)}, nil
 	case "$ACTION":
 		if b.action != nil {
 			return *b.action, nil

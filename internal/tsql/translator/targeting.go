@@ -22,6 +22,8 @@ type targeting struct {
 	prefix string // its common tables
 	chosen string // its condition and its TOP
 	locks  string // the words of READPAST
+	// isThrough says that the target is a common table over the table.
+	isThrough bool
 	// preview reads the rows before the statement; nil where the database does all.
 	preview *preview
 }
@@ -49,7 +51,7 @@ func (t *Translator) altered(
 	if err != nil {
 		return nil, err
 	}
-	g, err := t.targeted(b, node.target, node.from)
+	g, err := t.targeted(b, node.verb, node.target, node.from)
 	if err != nil {
 		return nil, err
 	}
@@ -80,13 +82,17 @@ func (g *targeting) choose(c *change) *fault.Error {
 
 // isPlain reports whether the rows are those of the target alone that the condition chooses.
 func (g *targeting) isPlain() bool {
-	return g.node.from == nil && g.node.top == nil && g.locks == "" && g.preview == nil
+	return g.node.from == nil && !g.isThrough && g.node.top == nil && g.locks == "" && g.preview == nil
 }
 
 // targeted resolves the target: an alias or a table of FROM, or a table alone.
-func (t *Translator) targeted(b *builder, node *ast.Target, from []ast.TableSource) (*targeting, *fault.Error) {
-	g := &targeting{builder: b}
+func (t *Translator) targeted(b *builder, verb string, node *ast.Target, from []ast.TableSource) (*targeting, *fault.Error) {
+	g := &targeting{builder: b, node: alteration{verb: verb}}
+	common := b.commonTarget(node)
 	b.names = &names{outer: b.names}
+	if from == nil && common != nil {
+		return g, g.through(common)
+	}
 	if from == nil {
 		table, into, err := b.target(node, nil)
 		if err != nil {
