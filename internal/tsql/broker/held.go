@@ -33,8 +33,8 @@ func (t *Translator) holds(group []byte) bool {
 
 func digits(group []byte) string { return strings.ReplaceAll(string(group), "-", "") }
 
-// fromGroup receives from a group that the batch names. One that the transaction has locked, and whose last conversation it has ended since,
-// is empty: loops over a group go on until a RECEIVE gives nothing.
+// fromGroup receives from a group that the batch names. One that the transaction has locked, and whose last conversation it has ended
+// since, is empty: loops over a group go on until a RECEIVE gives nothing.
 func (c *compiler) fromGroup(
 	ctx context.Context, r *receiver, frame *expression.Frame, sink session.Sink, wait *wait,
 ) (int64, bool, *fault.Error) {

@@ -14,6 +14,7 @@ var functions = map[string]string{
 	"MOVE CONVERSATION":        "parley.move_conversation",
 	"END CONVERSATION":         "parley.end_conversation",
 	"GET_TRANSMISSION_STATUS":  "parley.get_transmission_status",
+	"CAST to xml":              "parley.body_text",
 
 	"CREATE MESSAGE TYPE":           "parley.create_message_type",
 	"ALTER MESSAGE TYPE":            "parley.alter_message_type",

@@ -133,6 +133,31 @@ d
 DB`)
 }
 
+// The messages of a queue are the rows of the table inside it, as monitoring counts them.
+func TestPartitionsCountTheMessagesOfAQueue(t *testing.T) {
+	t.Parallel()
+	play := open(t, parleytest.Database(t).Config().ConnConfig)
+	expect(t, "two ways to the same number", play(`SET NOCOUNT ON
+CREATE QUEUE Jobs
+CREATE SERVICE Boss ON QUEUE Jobs
+CREATE SERVICE Worker ON QUEUE Jobs ([DEFAULT])
+DECLARE @h uniqueidentifier
+BEGIN DIALOG @h FROM SERVICE Boss TO SERVICE 'Worker' WITH ENCRYPTION = OFF
+;SEND ON CONVERSATION @h (N'1')
+;SEND ON CONVERSATION @h (N'2')
+SELECT q.name AS q, p.rows AS r, o.type AS t FROM sys.objects AS o JOIN sys.partitions AS p ON p.object_id = o.object_id
+  JOIN sys.objects AS q ON o.parent_object_id = q.object_id WHERE p.index_id = 1 AND q.name = 'Jobs'
+SELECT q.name AS q, p.rows AS r, i.internal_type_desc AS d FROM sys.service_queues AS q
+  JOIN sys.internal_tables AS i ON i.parent_id = q.object_id
+  JOIN sys.partitions AS p ON p.object_id = i.object_id AND p.index_id IN (0, 1) WHERE q.is_ms_shipped = 0
+SELECT COUNT(*) AS n FROM sys.tables`), `q r t
+Jobs 2 IT
+q r d
+Jobs 2 QUEUE_MESSAGES
+n
+0`)
+}
+
 // sys.partitions has a row for the heap or the clustered index of each table and for each other index, with the rows of now.
 func TestPartitionsCountRows(t *testing.T) {
 	t.Parallel()

@@ -44,10 +44,11 @@ func (b *builder) appliedTable(f *userFunction, node *ast.Call, alias ast.Alias,
 		return "", fault.New(313, node.Name.String())
 	}
 	t := b.translator
-	results, key, err := b.appliedTo(f.parameters, node.Arguments, func(ctx context.Context, values []value.Value) ([][]*string, *fault.Error) {
+	call := func(ctx context.Context, values []value.Value) ([][]*string, *fault.Error) {
 		rows, err := t.host.CallTable(ctx, f.node, values, func(v value.Value) ([][]string, *fault.Error) { return t.rowsOf(ctx, v) })
 		return references(rows), err
-	})
+	}
+	results, key, err := b.appliedTo(f.parameters, node.Arguments, call)
 	if err != nil {
 		return "", err
 	}

@@ -10,6 +10,14 @@ import (
 // PostgreSQL need more room than a smallint has.
 const databaseNumber = "case v.datname when 'postgres' then 1 else coalesce(v.datid, 0)::bigint end"
 
+// queueObject gives the number that sys.objects and OBJECT_ID have for a queue, from that of the schema: the number of its view.
+func queueObject(id string) string {
+	return "coalesce((select c.oid::integer from parley.service_queues as q join pg_catalog.pg_class as c" +
+		" on c.relnamespace = to_regnamespace('parley_queue')" +
+		" and c.relname = case q.schema_name when 'dbo' then q.name else q.schema_name || '.' || q.name end" +
+		" where q.object_id = " + id + "), " + id + ")"
+}
+
 // brokerViews are the catalog views and the dynamic views of Service Broker with SQL Server's columns. Each line of columns has a
 // name, its type, and behind = the expression that gives it, where that is not the column of the same name in schema parley.
 var brokerViews = []struct{ name, from, columns string }{
@@ -29,14 +37,14 @@ is_sent_by_target bit`},
 	{"sys.services", "parley.services as v", `name sysname
 service_id int
 principal_id int
-service_queue_id int`},
+service_queue_id int = ` + queueObject("v.service_queue_id")},
 	{"sys.service_contract_usages", "parley.service_contract_usages as v", `service_id int
 service_contract_id int`},
 	{"sys.service_queue_usages", "parley.service_queue_usages as v", `service_id int
-service_queue_id int`},
+service_queue_id int = ` + queueObject("v.service_queue_id")},
 	{
 		"sys.service_queues", "parley.service_queues as v", `name sysname
-object_id int
+object_id int = ` + queueObject("v.object_id") + `
 principal_id int
 schema_id int = coalesce((select n.oid from pg_catalog.pg_namespace as n where n.nspname = v.schema_name), 0)
 parent_object_id int
@@ -148,14 +156,14 @@ state_desc nvarchar(60)
 is_admin_endpoint bit
 is_message_forwarding_enabled bit`},
 	{"sys.dm_broker_queue_monitors", "parley.dm_broker_queue_monitors as v", `database_id int
-queue_id int
+queue_id int = ` + queueObject("v.queue_id") + `
 state nvarchar(32)
 last_empty_rowset_time datetime
 last_activated_time datetime
 tasks_waiting int`},
 	{"sys.dm_broker_activated_tasks", "parley.dm_broker_activated_tasks as v", `spid int
 database_id smallint = v.database_id::bigint % 32768
-queue_id int
+queue_id int = ` + queueObject("v.queue_id") + `
 procedure_name nvarchar(650)
 execute_as int = 0`},
 	{"sys.dm_os_performance_counters", "parley.dm_os_performance_counters as v", `object_name nchar(128)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/parley-broker/parley/internal/tsql/ast"
+	"github.com/parley-broker/parley/internal/tsql/calls"
 	"github.com/parley-broker/parley/internal/tsql/expression"
 	"github.com/parley-broker/parley/internal/tsql/fault"
 	"github.com/parley-broker/parley/internal/tsql/value"
@@ -83,8 +84,9 @@ func (b *builder) convert(e sqlExpression, to value.Type, isExplicit bool) (sqlE
 // xmlOfBytes gives the document in bytes: UTF-16, with a mark or told by the zero of its first letter, or UTF-8. Bytes that are no text are
 // no document.
 func xmlOfBytes(sql string) string {
-	return `(select case when b is not null then coalesce(parley.body_text(case
-  when substr(b, 2, 1) = '\x00' then '\xfffe' || b when substr(b, 1, 1) = '\x00' then '\xfeff' || b else b end), '<')::xml end
+	text := calls.Text("CAST to xml",
+		`case when substr(b, 2, 1) = '\x00' then '\xfffe' || b when substr(b, 1, 1) = '\x00' then '\xfeff' || b else b end`)
+	return `(select case when b is not null then coalesce(` + text + `, '<')::xml end
   from (select ` + sql + `::bytea as b) as t)`
 }
 

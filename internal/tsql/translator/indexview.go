@@ -32,7 +32,12 @@ const rowsOfTable = `(case when pg_catalog.pg_relation_size(c.oid) > 67108864 or
     '')))[1]::text::bigint
   end)`
 
-const partitionsFrom = `(` + tableIndexes + `) as v join pg_catalog.pg_class as c on c.oid = v.object_id
+// partitionsFrom has the indexes of tables, and the messages of queues: the table inside a queue has its number with a minus.
+const partitionsFrom = `(select i.object_id::integer, i.name, i.index_id, i.place from (` + tableIndexes + `) as i
+  union all
+  select -q.oid::integer, 'queue_clustered_index', 1, q.oid from pg_catalog.pg_class as q
+  where q.relnamespace = to_regnamespace('parley_queue') and q.relkind = 'v' and strpos(q.relname, '.') = 0
+) as v join pg_catalog.pg_class as c on c.oid = abs(v.object_id)::oid
 join pg_catalog.pg_namespace as n on n.oid = c.relnamespace`
 
 func init() { //nolint:gochecknoinits // the views are registered one by one

@@ -77,6 +77,13 @@ is_system_named bit = starts_with(k.conname, 'CK__')`},
 unique_index_id int = ` + indexNumberOf("k.conindid") + `
 is_system_named bit = k.conname ~ '^(PK|UQ)__'
 is_enforced bit = true`},
+	{"sys.internal_tables", "'IT'", "", `
+internal_type tinyint = 201
+internal_type_desc nvarchar(60) = 'QUEUE_MESSAGES'
+parent_id int = v.parent_object_id
+parent_minor_id int = 0
+lob_data_space_id int = 0
+filestream_data_space_id int = null`},
 	{"sys.triggers", "'TR'", " join pg_catalog.pg_trigger as g on g.oid = v.object_id::oid", `
 parent_class tinyint = 1
 parent_class_desc nvarchar(60) = 'OBJECT_OR_COLUMN'

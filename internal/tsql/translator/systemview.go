@@ -120,6 +120,10 @@ select c.oid::integer, ` + textOf("c.relname") + `, to_regnamespace('dbo')::oid:
   c.relname in ('EventNotificationErrorsQueue', 'QueryNotificationErrorsQueue', 'ServiceBrokerQueue')
 from pg_catalog.pg_class as c where c.relnamespace = to_regnamespace('parley_queue') and c.relkind = 'v' and strpos(c.relname, '.') = 0
 union all
+select -c.oid::integer, ` + textOf("'queue_messages_' || c.oid") + `, to_regnamespace('dbo')::oid::integer, c.oid::integer, ` +
+	textOf("'IT'") + `, ` + textOf("'INTERNAL_TABLE'") + `, timestamp '1900-01-01', timestamp '1900-01-01', true
+from pg_catalog.pg_class as c where c.relnamespace = to_regnamespace('parley_queue') and c.relkind = 'v' and strpos(c.relname, '.') = 0
+union all
 ` + synonymObjects
 
 func init() { //nolint:gochecknoinits // the views are registered one by one, those of the broker too

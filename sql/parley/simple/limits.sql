@@ -255,8 +255,8 @@ begin
       and l.rate = set_queue_limits.rate
       and l.per_ms = parley._p_milliseconds(per)
   ) then
-    -- What was taken under another rate is no debt of this one. The same rate goes on counting, so that a program may
-    -- set it at each start.
+    -- A new rate counts anew, without the debt of the one before. The same rate goes on counting, so that a program
+    -- may set it at each start.
     perform setval(format('parley.%I', v_name)::regclass, 1);
   end if;
   delete from parley._p_queue_limit as l where l.queue_id = v_queue.queue_id;

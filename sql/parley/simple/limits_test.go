@@ -67,7 +67,7 @@ func TestRateOfAQueueIsHeld(t *testing.T) {
 	b.Refuses(8402, "select parley.set_queue_limits('jobs', ageing => '-1 s')")
 }
 
-// What was taken under another rate is no debt of the new one; the same rate, set again, goes on counting.
+// A new rate has no debt of the one before; the same rate, set again, goes on counting.
 func TestANewRateCountsAnew(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewJobs(t)
