@@ -133,7 +133,7 @@ d
 DB`)
 }
 
-// The messages of a queue are the rows of the table inside it, as monitoring counts them.
+// The messages of a queue are the rows of the table inside it, as monitoring counts them; a queue has one number in all views.
 func TestPartitionsCountTheMessagesOfAQueue(t *testing.T) {
 	t.Parallel()
 	play := open(t, parleytest.Database(t).Config().ConnConfig)
@@ -150,12 +150,21 @@ SELECT q.name AS q, p.rows AS r, o.type AS t FROM sys.objects AS o JOIN sys.part
 SELECT q.name AS q, p.rows AS r, i.internal_type_desc AS d FROM sys.service_queues AS q
   JOIN sys.internal_tables AS i ON i.parent_id = q.object_id
   JOIN sys.partitions AS p ON p.object_id = i.object_id AND p.index_id IN (0, 1) WHERE q.is_ms_shipped = 0
-SELECT COUNT(*) AS n FROM sys.tables`), `q r t
+SELECT COUNT(*) AS n FROM sys.tables
+CREATE SERVICE Notes ON QUEUE Jobs ([http://schemas.microsoft.com/SQL/Notifications/PostEventNotification])
+CREATE EVENT NOTIFICATION Gone ON QUEUE Jobs FOR BROKER_QUEUE_DISABLED TO SERVICE 'Notes', 'current database'
+SELECT OBJECT_NAME(q.object_id) AS q, s.name AS s, OBJECT_NAME(n.parent_id) AS n FROM sys.service_queues AS q
+  JOIN sys.services AS s ON s.service_queue_id = q.object_id CROSS JOIN sys.event_notifications AS n
+  WHERE q.object_id = OBJECT_ID('Jobs') ORDER BY s.name`), `q r t
 Jobs 2 IT
 q r d
 Jobs 2 QUEUE_MESSAGES
 n
-0`)
+0
+q s n
+Jobs Boss Jobs
+Jobs Notes Jobs
+Jobs Worker Jobs`)
 }
 
 // sys.partitions has a row for the heap or the clustered index of each table and for each other index, with the rows of now.

@@ -137,7 +137,7 @@ is_anonymous_on bit`},
 object_id int
 parent_class tinyint
 parent_class_desc nvarchar(60)
-parent_id int
+parent_id int = ` + queueObject("v.parent_id") + `
 create_date datetime
 modify_date datetime
 is_ms_shipped bit

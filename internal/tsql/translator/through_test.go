@@ -30,7 +30,7 @@ SELECT id FROM @taken`)
 	readers.Wait()
 	seen := map[string]bool{}
 	for _, list := range taken {
-		for _, id := range strings.FieldsSeq(list) {
+		for id := range strings.FieldsSeq(list) {
 			if seen[id] {
 				t.Errorf("row %s is taken twice", id)
 			}
