@@ -15,13 +15,13 @@ import (
 	"github.com/parley-broker/parley/sql"
 )
 
-// ErrInUse means that removing the schema would destroy conversations, or objects of the user that are built on it.
+// ErrInUse means that removing the schema would destroy conversations, messages, or objects of the user that are built on it.
 var ErrInUse = errors.New("schema parley is in use")
 
 // Uninstall removes the schema parley and the store, with everything in them, in one transaction. It does nothing when there is none.
 //
-// Unless forced, it refuses with [ErrInUse] when any conversation exists, when the store holds content or work, or when an object outside
-// the schemas, such as a view of the user's, depends on it and would be dropped too.
+// Unless forced, it refuses with [ErrInUse] when any conversation exists, when a simple queue holds a message, when the store holds
+// content or work, or when an object outside the schemas, such as a view of the user's, depends on it and would be dropped too.
 //
 // Daemons that run meanwhile hold locks in an order of their own, and the server breaks a deadlock with one of them by ending this
 // transaction or that of the daemon. This one is tried again a few times.
@@ -101,6 +101,9 @@ func refuseWhenInUse(ctx context.Context, tx pgx.Tx) error {
 	if conversations {
 		return fmt.Errorf("%w: it holds conversations; end them, or use force to lose them and their messages", ErrInUse)
 	}
+	if err := refuseWhenQueuesHoldMessages(ctx, tx); err != nil {
+		return err
+	}
 	if err := refuseWhenStored(ctx, tx); err != nil {
 		return err
 	}
@@ -114,6 +117,24 @@ func refuseWhenInUse(ctx context.Context, tx pgx.Tx) error {
 	}
 	if len(names) > 0 {
 		return fmt.Errorf("%w: %s would be dropped too; drop what depends on it, or use force", ErrInUse, strings.Join(names, ", "))
+	}
+	return nil
+}
+
+// refuseWhenQueuesHoldMessages refuses while messages of simple queues wait, are not due yet or are set aside.
+func refuseWhenQueuesHoldMessages(ctx context.Context, tx pgx.Tx) error {
+	for _, table := range []string{"parley._p_message", "parley._p_delayed_message", "parley._p_set_aside_message"} {
+		var holds bool
+		err := tx.QueryRow(ctx, "select to_regclass($1) is not null", pgx.QueryExecModeExec, table).Scan(&holds)
+		if err == nil && holds { // a schema of an older release may lack it
+			err = tx.QueryRow(ctx, "select exists (select from "+table+")", pgx.QueryExecModeExec).Scan(&holds)
+		}
+		if err != nil {
+			return fmt.Errorf("find messages of simple queues: %w", err)
+		}
+		if holds {
+			return fmt.Errorf("%w: its queues hold messages; take or discard them, or use force to lose them", ErrInUse)
+		}
 	}
 	return nil
 }

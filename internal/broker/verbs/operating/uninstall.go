@@ -12,8 +12,11 @@ func newUninstallCommand(a *verb.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Remove the schema parley from the database",
-		Long: `Remove the schema parley with everything in it, in one transaction. While conversations exist, or objects
-of your own depend on the schema, that is refused unless --force is given: they would be gone too.`,
+		Long: `Remove the schema parley with everything in it, in one transaction. While conversations exist, queues hold
+messages, or objects of your own depend on the schema, that is refused unless --force is given: they would
+be gone too.`,
+		Example: `  parley uninstall
+  parley uninstall --force`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
