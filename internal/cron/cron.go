@@ -6,7 +6,6 @@
 package cron
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -17,6 +16,7 @@ import (
 
 // Expression is a cron expression that can be read.
 type Expression struct {
+	given       string // as its user wrote it
 	text        string
 	isEveryHour bool
 }
@@ -28,9 +28,9 @@ func Parse(text string) (Expression, error) {
 	}
 	fields, err := gronx.Segments(text)
 	if err != nil || len(fields) < 6 {
-		return Expression{}, errors.Join(fmt.Errorf("cron expression %q cannot be read", text), err)
+		return Expression{}, fmt.Errorf("cron expression %q cannot be read", text)
 	}
-	return Expression{text: strings.Join(fields, " "), isEveryHour: fields[2] == "*"}, nil
+	return Expression{given: text, text: strings.Join(fields, " "), isEveryHour: fields[2] == "*"}, nil
 }
 
 // Next gives the first time after another one at which the expression is due, on a second. It fails when there is none for years.
@@ -79,7 +79,7 @@ func (e Expression) nextOfEveryHour(after time.Time) (time.Time, error) {
 func (e Expression) tick(after time.Time) (time.Time, error) {
 	next, err := gronx.NextTickAfter(e.text, after.Truncate(time.Second), false)
 	if err != nil || !next.After(after) {
-		return time.Time{}, errors.Join(fmt.Errorf("cron expression %q is never due", e.text), err)
+		return time.Time{}, fmt.Errorf("cron expression %q is never due", e.given) // the library says no more than that it tried
 	}
 	return next, nil
 }

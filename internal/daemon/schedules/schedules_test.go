@@ -6,12 +6,30 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/parley-broker/parley/internal/cron"
 	"github.com/parley-broker/parley/internal/daemon"
 	"github.com/parley-broker/parley/internal/daemon/schedules"
 	"github.com/parley-broker/parley/internal/notifier"
 	"github.com/parley-broker/parley/internal/sqltest"
 	"github.com/parley-broker/parley/parleytest"
 )
+
+// An expression that the daemon cannot read is refused when the schedule is made; one that it can read is not.
+func TestTheDatabaseRefusesTheCronExpressionsThatTheDaemonCannotRead(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewJobs(t)
+	for _, expression := range []string{
+		"* * * * *", "*/5 * * * *", "30 2 * * 1-5", " 0  3 1,15 * * ", "0 0 * JAN-mar sun", "0 0 1 1 * 2031", "5 * * * * *", "0 0 L * *",
+		"0 0 15W * *", "0 0 * * 5L", "0 0 * * MON#2", "0 0 * * 7-2", "0/10 0-23/2 * * ?", "@hourly", "@Daily", "@5minutes", "0 0 31 2 *",
+		"99 * * * *", "* 24 * * *", "* * 0 * *", "* * 32 * *", "* * * 13 *", "* * * 0 *", "* * * * 8", "*/0 * * * *", "*/x * * * *",
+		"5-2 * * * *", "@hourli", "@", "* * * *", "a b c d e", "1, * * * *", "1/2/3 * * * *", "0 0 LW * *", "0 0 * * L", "0 0 * FOO *", "-1 * * * *",
+	} {
+		_, err := cron.Parse(expression)
+		if reads := sqltest.Value[bool](b.Session, "select parley._p_is_cron($1)", expression); reads != (err == nil) {
+			t.Errorf("%q: the database says %v, the daemon %v", expression, reads, err)
+		}
+	}
+}
 
 // Each due time has one message, whatever daemons there are, and the next time of a schedule is moved with it.
 func TestEachDueTimeHasOneMessage(t *testing.T) {

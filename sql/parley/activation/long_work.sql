@@ -69,13 +69,14 @@ declare
   v_queue parley._p_queue := parley._p_find_simple_queue(v_caller, queue, 'RECEIVE');
   v_claim constant uuid := gen_random_uuid();
 begin
+  found := parley._p_require_interval('lease', lease, '1 millisecond', '1 hour');
   if (parley._p_retry_policy_of(v_queue)).queue_id is not null then
     perform parley._p_lose_expired(v_queue);
   end if;
   return query
   select v_claim, m.message_id, m.key, m.priority, m.body, m.enqueued_at, m.trace_context, m.attempt
   from parley._p_next_message_delivery(
-    v_caller, v_queue, count, v_claim, least(parley._p_milliseconds(lease), 2147483647)::integer
+    v_caller, v_queue, count, v_claim, parley._p_milliseconds(lease)::integer
   ) as m;
 end
 $$;
@@ -103,9 +104,7 @@ declare
   v_queue parley._p_queue := parley._p_find_simple_queue(parley._p_caller(caller), queue, 'RECEIVE');
   v_now constant timestamptz := clock_timestamp();
 begin
-  found := parley._p_require_range(
-    'lease, in milliseconds,', least(parley._p_milliseconds(lease), 2147483647)::integer, 1, 3600000
-  );
+  found := parley._p_require_interval('lease', lease, '1 millisecond', '1 hour');
   update parley._p_message_claim as c
   set leased_until = v_now + renew.lease, progress = coalesce(renew.progress, c.progress)
   where c.queue_id = v_queue.queue_id and c.claim = renew.claim and c.leased_until > v_now;

@@ -54,6 +54,21 @@ func TestLongWorkHoldsItsMessageWithoutATransaction(t *testing.T) {
 	sqltest.Equal(b.Session, "3 refused", "select concat_ws(' ', rollbacks, error) from parley.set_aside_messages where message_id = $1", id)
 }
 
+func TestARefusedLeaseIsNamedAsItWasGiven(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewJobs(t)
+	for lease, want := range map[string]string{"null": "lease is null", "'1 year'": "lease is 1 year", "'-1 s'": "lease is -00:00:01"} {
+		for _, call := range []string{"parley.claim('jobs', lease => " + lease + ")", "parley.renew('jobs', gen_random_uuid(), " + lease + ")"} {
+			if got := b.Refuses(8402, "select "+call); got.Message != want || got.Detail != "Service Broker error 8402. 00:00:00.001 to 01:00:00 are allowed." {
+				t.Errorf("%s: %s; %s", call, got.Message, got.Detail)
+			}
+		}
+	}
+	if got := b.Refuses(8402, "select parley.set_queue_limits('jobs', rate => 1, per => null)"); got.Message != "per is null" {
+		t.Error(got.Message)
+	}
+}
+
 func TestRunningWorkIsCancelled(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewJobs(t)

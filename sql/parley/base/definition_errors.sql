@@ -60,7 +60,7 @@ from (values
     'Try again when they have finished, or end them: select pg_terminate_backend(pid);'),
   (8402, 'quota', 'a queue cannot have a quota of %1$s messages and %2$s bytes', null,
     'Give numbers from 1 to 1000000000000000, or null for no limit.'),
-  (8402, 'range', '%1$s is %2$s', '%3$s to %4$s are allowed.', 'Give a number in that range.'),
+  (8402, 'range', '%1$s is %2$s', '%3$s to %4$s are allowed.', 'Give a value in that range.'),
   (8402, 'timeout', 'timeout is %1$s', 'Milliseconds from 0 on are allowed, and -1, which waits for ever.',
     'Give -1 to wait for ever.'),
   (8402, 'wait', 'wait_seconds is %1$s', '0 to 2147483 are allowed, and null.', 'Give null to wait for ever.'),
@@ -76,7 +76,7 @@ from (values
   (8402, 'schedule of a queue with a contract', 'contract and message_type are of conversations',
     'The schedule puts messages into a simple queue, which has neither.',
     'Leave them out, or give from_service and to_service in place of queue.'),
-  (8402, 'cron', 'cron is "%1$s"', 'That is no expression of five or six fields.',
+  (8402, 'cron', 'cron is "%1$s"', 'It has five or six fields, each in its range, or is a word.',
     'Give minute, hour, day of the month, month and day of the week, such as ''30 2 * * *'', or @hourly, @daily, '
       || '@weekly, @monthly.'),
   (8402, 'missed', 'missed is "%1$s"', 'It says what becomes of times for which no daemon was there.',

@@ -146,6 +146,8 @@ from (
       'Messages wait although somebody listens on the queue, or activation has as many readers as it may have.'),
     ('reader-failing', 'RUNTIME', 'ERROR', 28087, interval '0', '_p_find_failing_readers',
       'The readers that activation starts fail.'),
+    ('schedule-failing', 'RUNTIME', 'ERROR', null, interval '0', '_p_find_failing_schedules',
+      'The daemon cannot put the message of a schedule, or the schedule is never due.'),
     ('webhook-secret-plain', 'RUNTIME', 'WARNING', null, interval '1 minute', '_p_find_plain_secrets',
       'The secret of a webhook stands in the database as it is: no daemon with a master key has sealed it.'),
     ('group-held', 'RUNTIME', 'WARNING', null, interval '1 minute', '_p_find_held_groups',

@@ -282,7 +282,7 @@ func TestEveryCheckHasATest(t *testing.T) {
 		"binding-certificate-missing": true, "dialog-certificate-missing": true, "time-out-short": true,
 		"endpoint-missing": true, "peer-not-trusted": true, "peer-unknown": true,
 		"webhook-secret-plain": true, "certificate-expired": true, "certificate-expiring": true,
-		"rights-lost": true, "no-daemon": true, "transmission-backlog": true, "reader-slow": true, "reader-failing": true, "group-held": true,
+		"rights-lost": true, "no-daemon": true, "schedule-failing": true, "transmission-backlog": true, "reader-slow": true, "reader-failing": true, "group-held": true,
 		"sender-open": true, "daemon-superuser": true, "messages-set-aside": true, "isolation-default": true, "read-only-default": true, "time-out": true,
 		"sequence-behind": true, "messages-passed-by": true, "reader-keeps-snapshot": true, "old-snapshot": true, "old-prepared-transaction": true, "messages-from-the-future": true, "queue-full": true, "queue-nearly-full": true,
 		// Need a server of their own, with wal_level at logical or a standby that is missing: internal/verify/reliability.

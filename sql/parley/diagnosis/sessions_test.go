@@ -185,6 +185,21 @@ func TestSchedulesWithoutADaemonAreFound(t *testing.T) {
 	b.RequireNoFinding(sqltest.Runtime, "no-daemon")
 }
 
+// A schedule that fails is retried every minute in silence: somebody who looks has to be told.
+func TestSchedulesThatFailAreFound(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewJobs(t)
+	b.Exec("select parley.schedule('tick', 'jobs', 'x', cron => '0 0 31 2 *')")
+	b.RequireNoFinding(sqltest.Runtime, "schedule-failing")
+	b.Exec(`select parley._p_run_due(schedule_id, null, 0, null, 'never due') from parley._p_schedule`)
+	f := b.RequireFinding(sqltest.Runtime, "schedule-failing")
+	if f.ObjectName != "tick" || !strings.Contains(f.Cause, "never due") || !strings.Contains(f.Cure, "parley.run_schedule('tick')") {
+		t.Errorf("found %+v", f)
+	}
+	b.Exec("select parley.pause_schedule('tick')")
+	b.RequireNoFinding(sqltest.Runtime, "schedule-failing")
+}
+
 // report lets the daemon of activated report something about its readers.
 func report(b *sqltest.Broker, monitor string) {
 	b.Helper()

@@ -1,8 +1,8 @@
 -- Schedules: messages that are put into a simple queue, or with which a conversation is begun, again and again, by a
 -- cron expression or every so often.
 --
--- The daemon that leads the database puts them. It alone reads cron expressions (internal/cron), so a new
--- schedule has no time until the daemon has seen it. It puts in the name of the role that made the schedule, which
+-- The daemon that leads the database puts them. It alone finds out when a cron expression is due (internal/cron), so a
+-- new schedule has no time until the daemon has seen it. It puts in the name of the role that made the schedule, which
 -- needs the rights of put or of begin_dialog at that time, too.
 --
 -- Invariants, and what keeps each:
@@ -116,7 +116,7 @@ begin
   elsif every not between interval '1 second' and interval '366 days' or extract(months from every) <> 0
     or extract(years from every) <> 0 then
     found := parley._p_raise(8402, 'range', 'every', every::text, '1 second', '366 days without months');
-  elsif cron !~ E'^\\s*(@[a-z]+|\\S+(\\s+\\S+){4,5})\\s*$' then
+  elsif cron is not null and not parley._p_is_cron(cron) then
     found := parley._p_raise(8402, 'cron', cron);
   elsif coalesce(upper(missed collate "C"), '') not in ('ONCE', 'ALL', 'SKIP') then
     found := parley._p_raise(8402, 'missed', coalesce(missed, 'null'));
@@ -128,7 +128,7 @@ end
 $$;
 
 comment on function parley._p_require_schedule(text, text, interval, text, text, text, integer) is
-'Refuses a schedule that cannot be. Whether a cron expression can be read the daemon finds out.
+'Refuses a schedule that cannot be. Whether a cron expression is ever due the daemon finds out.
 Errors: 8402.';
 
 create function parley._p_place_of_schedule(

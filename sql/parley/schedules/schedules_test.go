@@ -48,7 +48,7 @@ func TestSchedulesThatCannotBe(t *testing.T) {
 	b := sqltest.NewJobs(t)
 	for _, arguments := range []string{
 		"cron => null", "cron => '* * * * *', every => '1 day'", "every => '0.5 seconds'", "every => '1 month'", "every => '2 years'", "cron => 'often'",
-		"cron => '* * * *'", "every => '1 day', missed => 'NEVER'", "every => '1 day', time_zone => 'Mars'", "every => '1 day', time_zone => null",
+		"cron => '* * * *'", "cron => '99 * * * *'", "cron => '@hourli'", "cron => '* * * * * * *'", "every => '1 day', missed => 'NEVER'", "every => '1 day', time_zone => 'Mars'", "every => '1 day', time_zone => null",
 		"every => '1 day', priority => 11", "every => '1 day', key => repeat('k', 257)",
 	} {
 		b.Refuses(8402, "select parley.schedule('s', 'jobs', 'b', "+arguments+")")

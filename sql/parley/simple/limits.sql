@@ -230,12 +230,8 @@ declare
 begin
   found := parley._p_require_range('concurrency', coalesce(concurrency, 1), 1, 1000);
   found := parley._p_require_range('rate', coalesce(rate, 1), 1, 1000000);
-  found := parley._p_require_range(
-    'per, in milliseconds,', least(parley._p_milliseconds(per), 2147483647)::integer, 1, 86400000
-  );
-  found := parley._p_require_range(
-    'ageing, in milliseconds,', least(coalesce(parley._p_milliseconds(ageing), 1000), 2147483647)::integer, 1, 604800000
-  );
+  found := parley._p_require_interval('per', per, '1 millisecond', '1 day');
+  found := parley._p_require_interval('ageing', coalesce(ageing, '1 second'), '1 millisecond', '7 days');
   if shared is not null and concurrency is null then
     found := parley._p_raise(8402, 'shared without concurrency', shared);
   elsif shared is not null

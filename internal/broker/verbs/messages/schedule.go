@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,7 +54,10 @@ func newScheduleSetCommand(a *verb.App) *cobra.Command {
 	var every time.Duration
 	var priority int32
 	cmd := &cobra.Command{
-		Use:   "set NAME {QUEUE BODY | BODY --from SERVICE --to SERVICE} (--cron EXPRESSION | --every DURATION)",
+		Use: "set NAME {QUEUE BODY | BODY --from SERVICE --to SERVICE} (--cron EXPRESSION | --every DURATION)",
+		Example: "  parley schedule set nightly jobs 'make the report' --cron '30 2 * * *' --time-zone Europe/Berlin\n" +
+			"  parley schedule set poll jobs poll --every 5m --missed skip\n" +
+			"  parley schedule set hourly 'count the stock' --from Shop --to Stock --cron @hourly",
 		Short: "Make a schedule, or change the one of that name",
 		Long: `Make a schedule, or change the one of that name; it keeps its next time unless when it is due changes. Cron expressions have five
 fields, minute, hour, day of the month, month and day of the week, or six with seconds in front; @hourly, @daily and the like are
@@ -61,7 +65,11 @@ known too. With --from and --to each due time begins a conversation between thes
 		Args: cobra.RangeArgs(2, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cronText != "" {
-				if _, err := cron.Parse(cronText); err != nil {
+				expression, err := cron.Parse(cronText)
+				if err == nil {
+					_, err = expression.Next(time.Now(), time.UTC) // the 31st of February never comes
+				}
+				if err != nil {
 					return verb.Usagef("--cron: %v", err)
 				}
 			}
@@ -107,6 +115,7 @@ func newScheduleChangeCommand(
 ) *cobra.Command {
 	return &cobra.Command{
 		Use:               name + " NAME",
+		Example:           "  parley schedule " + name + " nightly",
 		Short:             short,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -126,15 +135,29 @@ func changeSchedule(a *verb.App, cmd *cobra.Command, name, done string, run func
 func newScheduleHistoryCommand(a *verb.App) *cobra.Command {
 	return &cobra.Command{
 		Use:               "history NAME",
+		Example:           "  parley schedule history nightly",
 		Short:             "List the last hundred runs of a schedule",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return verb.ShowAll(a, cmd, func(ctx context.Context, db parley.DB) ([]operate.ScheduleRun, error) {
-				return operate.ReadScheduleRuns(ctx, db, args[0])
+				runs, err := operate.ReadScheduleRuns(ctx, db, args[0])
+				if err != nil || len(runs) > 0 {
+					return runs, err
+				}
+				return runs, requireSchedule(ctx, db, args[0])
 			}, writeScheduleRuns)
 		},
 	}
+}
+
+// requireSchedule tells a schedule that has not run yet from one that is not there.
+func requireSchedule(ctx context.Context, db parley.DB, name string) error {
+	schedules, err := operate.ReadSchedules(ctx, db)
+	if err == nil && !slices.ContainsFunc(schedules, func(s operate.Schedule) bool { return s.Name == name }) {
+		err = fmt.Errorf("there is no schedule %s that you may see; parley schedule lists them", name)
+	}
+	return err
 }
 
 func writeSchedules(out io.Writer, schedules []operate.Schedule) error {
@@ -153,6 +176,8 @@ func writeSchedules(out io.Writer, schedules []operate.Schedule) error {
 		switch {
 		case s.IsPaused:
 			next = "paused"
+		case s.NextAt == nil && s.Fault != nil:
+			next = "-"
 		case s.NextAt == nil: // a new one: the daemon finds out when
 			next = "once a daemon runs"
 		}
