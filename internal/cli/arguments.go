@@ -33,16 +33,34 @@ func explainArguments(cmd *cobra.Command) {
 }
 
 func argumentsError(cmd *cobra.Command, args []string, err error) error {
+	if strings.HasPrefix(err.Error(), "unknown command") {
+		if cmd.HasAvailableSubCommands() {
+			return verb.NoSuchCommand(cmd, args[0])
+		}
+		return fmt.Errorf("%s takes no argument, and %q is one", cmd.CommandPath(), args[0])
+	}
 	_, names, _ := strings.Cut(cmd.Use, " ")
 	usage := strings.TrimSpace(cmd.CommandPath() + " " + names)
-	fields := strings.Fields(names)
-	if len(args) >= len(fields) || strings.HasPrefix(fields[len(args)], "[") {
+	positions := positional(names)
+	if len(args) >= len(positions) {
 		return fmt.Errorf("%s: %w; write: %s", cmd.CommandPath(), err, usage)
 	}
-	missing := fields[len(args)]
+	missing := positions[len(args)]
 	text := fmt.Sprintf("%s: %s is missing; write: %s", cmd.CommandPath(), missing, usage)
-	if list := argumentLists[missing]; list != "" {
+	if list := argumentLists[strings.TrimSuffix(missing, "...")]; list != "" {
 		text += fmt.Sprintf(" (%s lists them)", list)
 	}
 	return fmt.Errorf("%s", text)
+}
+
+// positional gives the arguments that have to be there, of the words behind a verb: those before the first that may be left out, or that
+// is one of several.
+func positional(names string) (arguments []string) {
+	for _, name := range strings.Fields(names) {
+		if strings.ContainsAny(name[:1], "[({-") {
+			break
+		}
+		arguments = append(arguments, name)
+	}
+	return arguments
 }

@@ -54,6 +54,8 @@ Parley starts a private PostgreSQL of its own, shared by all commands that use t
 	root.SetFlagErrorFunc(verb.ExplainFlag)
 	recordWhenReached(a, root)
 	explainArguments(root)
+	fitHelp(root)
+	fitFlags(root)
 	return root
 }
 

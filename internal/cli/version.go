@@ -40,9 +40,10 @@ func (v *programVersion) readSource() {
 
 func newVersionCommand(a *verb.App) *cobra.Command {
 	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version of this program and of the schema it works with",
-		Args:  cobra.NoArgs,
+		Use:     "version",
+		Example: "  parley version\n  parley version --json",
+		Short:   "Print the version of this program and of the schema it works with",
+		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			version := ownVersion()
 			if a.JSON {

@@ -16,6 +16,15 @@ var remedies = []remedy{
 		regexp.MustCompile(`See parley\.service_queues, or create it with parley\.create_queue\.`),
 		"parley queues lists them; parley queue create makes one.",
 	},
+	{
+		regexp.MustCompile(`See parley\.schedules, or make it with parley\.schedule\.`),
+		"parley schedule lists them; parley schedule set makes one.",
+	},
+	{
+		regexp.MustCompile(`select message_id from parley\.set_aside_messages where queue_name = ('[^']*');`),
+		"parley poison messages --queue $1",
+	},
+	{regexp.MustCompile(`Use alter_queue to change it`), "Use parley queue alter to change it"},
 	{regexp.MustCompile(`See parley\.services\.`), "parley service list lists them."},
 	{regexp.MustCompile(`See parley\.conversation_endpoints([;.])`), "parley conversations lists them$1"},
 	{regexp.MustCompile(`parley\.conversation_endpoints shows`), "parley conversations --json shows"},

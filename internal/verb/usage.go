@@ -15,9 +15,16 @@ func UnknownSubcommand(root *cobra.Command, args []string) (*cobra.Command, erro
 	if err != nil || group.Runnable() || !group.HasParent() || group.ParseFlags(rest) != nil || group.Flags().NArg() == 0 {
 		return nil, nil //nolint:nilerr // what is wrong here is reported when it is run
 	}
-	word := group.Flags().Arg(0)
+	return group, NoSuchCommand(group, group.Flags().Arg(0))
+}
+
+// NoSuchCommand says which commands a group has in place of a word that is none of them.
+func NoSuchCommand(group *cobra.Command, word string) error {
+	if len(word) > 4 { // two letters of a shorter one are half of it
+		group.SuggestionsMinimumDistance = 2
+	}
 	if like := group.SuggestionsFor(word); len(like) > 0 {
-		return group, Usagef("%s has no command %q; did you mean %q?", group.CommandPath(), word, like[0])
+		return Usagef("%s has no command %q; did you mean %q?", group.CommandPath(), word, like[0])
 	}
 	var names []string
 	for _, sub := range group.Commands() {
@@ -25,7 +32,7 @@ func UnknownSubcommand(root *cobra.Command, args []string) (*cobra.Command, erro
 			names = append(names, sub.Name())
 		}
 	}
-	return group, Usagef("%s has no command %q; it has %s", group.CommandPath(), word, strings.Join(names, ", "))
+	return Usagef("%s has no command %q; it has %s", group.CommandPath(), word, strings.Join(names, ", "))
 }
 
 // How cobra says which flags go together, and which do not.
@@ -68,6 +75,9 @@ var (
 	unknownUnit = regexp.MustCompile(`^invalid argument ("[^"]*") for "(?:-\w, )?--([\w-]+)" flag: time: unknown unit ("[^"]*") in duration`)
 	noDuration  = regexp.MustCompile(`^invalid argument ("[^"]*") for "(?:-\w, )?--([\w-]+)" flag: ` +
 		`time: (?:invalid|missing unit in) duration`)
+	noNumber = regexp.MustCompile(`^invalid argument ("[^"]*") for "(?:-\w, )?--([\w-]+)" flag: ` +
+		`strconv\.Parse(Int|Uint|Float|Bool): parsing "[^"]*": (invalid syntax|value out of range)`)
+	numberKinds  = map[string]string{"Int": "a whole number", "Uint": "a whole number from 0 on", "Float": "a number", "Bool": "true or false"}
 	durationForm = "write a number with ms, s, m or h behind it, such as 90s, 1h30m or, for a day, 24h"
 )
 
@@ -81,6 +91,12 @@ func ExplainFlag(_ *cobra.Command, err error) error {
 	}
 	if m := noDuration.FindStringSubmatch(err.Error()); m != nil {
 		return fmt.Errorf("--%s %s is no duration: %s", m[2], m[1], durationForm)
+	}
+	if m := noNumber.FindStringSubmatch(err.Error()); m != nil {
+		if m[4] == "value out of range" {
+			return fmt.Errorf("--%s %s is out of range: give %s that is nearer to zero", m[2], m[1], numberKinds[m[3]])
+		}
+		return fmt.Errorf("--%s %s: give %s", m[2], m[1], numberKinds[m[3]])
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package compose
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -104,7 +105,11 @@ const reachTime = 10 * time.Second
 func (m *mailPart) reach(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, reachTime)
 	defer cancel()
-	if err := m.server.Prepare(ctx); err != nil {
+	err := m.server.Prepare(ctx)
+	if pgdb.SQLState(err) == "3F000" {
+		return errors.New("prepare mail transport: schema parley_mail is not installed: run parley install with the same --dsn")
+	}
+	if err != nil {
 		return fmt.Errorf("prepare mail transport: %w", err)
 	}
 	return nil

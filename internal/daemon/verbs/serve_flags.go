@@ -19,7 +19,7 @@ func (s *serving) addExternalFlags(cmd *cobra.Command) {
 	flags.StringVar(&e.ProgramDSN, "program-dsn", "",
 		"connection string that programs are given, for a daemon of one database (default the one of --dsn)")
 	flags.StringArrayVar(&e.WebhookPrefixes, "allow-webhook", nil,
-		"beginning of web addresses that queues may name, such as https://shop.example.com/in; https://* for all public hosts (default none)")
+		"beginning of web addresses that queues may name, such as https://a.example/; https://* for all public hosts (default none)")
 	flags.Int32Var(&e.WebhookSessions, "webhook-sessions", 20, "requests to web addresses at once, for each database")
 }
 

@@ -113,10 +113,11 @@ func createKey(ctx context.Context, db parley.DB, key signingKey, private []byte
 
 func newMailKeyListCommand(a *verb.App) *cobra.Command {
 	return &cobra.Command{
-		Use:   "list",
-		Short: "Show the keys and their records",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return verb.ShowAll(a, cmd, readKeys, writeKeys) },
+		Use:     "list",
+		Example: "  parley mail key list",
+		Short:   "Show the keys and their records",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return verb.ShowAll(a, cmd, readKeys, writeKeys) },
 	}
 }
 

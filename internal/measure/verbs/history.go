@@ -16,9 +16,10 @@ func newHistoryCommand(a *measuring) *cobra.Command {
 	var scenario string
 	var limit int
 	cmd := &cobra.Command{
-		Use:   "history",
-		Short: "List the runs of benchmarks on this machine, the latest last",
-		Args:  cobra.NoArgs,
+		Use:     "history",
+		Example: "  parley bench history",
+		Short:   "List the runs of benchmarks on this machine, the latest last",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			runs, err := (record.History{Path: a.flags.history}).Runs()
 			if err != nil {

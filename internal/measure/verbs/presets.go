@@ -123,9 +123,10 @@ func flagsGiven(cmd *cobra.Command) (words []string) {
 
 func newPresetsCommand(a *measuring) *cobra.Command {
 	return &cobra.Command{
-		Use:   "presets",
-		Short: "List presets: settings and limits of scenarios under a name",
-		Args:  cobra.NoArgs,
+		Use:     "presets",
+		Example: "  parley bench presets",
+		Short:   "List presets: settings and limits of scenarios under a name",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			all, err := presetsOf(a.flags.presets)
 			if err != nil {

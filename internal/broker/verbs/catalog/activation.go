@@ -65,10 +65,11 @@ func writeActivations(out io.Writer, activations []activationstore.ExternalActiv
 
 func newActivationDropCommand(a *verb.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "drop QUEUE",
-		Short: "Let no program and no web address read a queue any more",
-		Long:  `Drop the program or the web address of a queue. Nothing new is started; what runs already leaves when it finds nothing.`,
-		Args:  cobra.ExactArgs(1),
+		Use:     "drop QUEUE",
+		Example: "  parley activation drop shop",
+		Short:   "Let no program and no web address read a queue any more",
+		Long:    `Drop the program or the web address of a queue. Nothing new is started; what runs already leaves when it finds nothing.`,
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			conn, err := a.Attach(ctx)

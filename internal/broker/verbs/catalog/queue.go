@@ -126,11 +126,13 @@ func newQueuePauseCommand(a *verb.App, pauses bool) *cobra.Command {
 		Long: `Pause the readers of a queue: activation starts none, nothing is delivered to web addresses, and consumers receive nothing.
 What they have received they finish. Senders go on, and parley receive takes messages by hand. To let nobody receive, switch the
 queue off with parley queue disable.`,
-		Args: cobra.ExactArgs(1),
+		Example: "  parley queue pause shop",
+		Args:    cobra.ExactArgs(1),
 	}
 	statement, done := operate.PauseReaders, "paused"
 	if !pauses {
 		cmd.Use, cmd.Short, cmd.Long = "resume QUEUE", "Let the readers of a queue go on", ""
+		cmd.Example = "  parley queue resume shop"
 		statement, done = operate.ResumeReaders, "resumed"
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -145,8 +147,9 @@ queue off with parley queue disable.`,
 // newQueueSwitchCommand makes disable or enable.
 func newQueueSwitchCommand(a *verb.App, name string, on bool) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:  name + " QUEUE",
-		Args: cobra.ExactArgs(1),
+		Use:     name + " QUEUE",
+		Example: "  parley queue " + name + " shop",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			change := objectChange{"queue", args[0], name + "d"}
 			return changeObject(a, cmd, change, func(ctx context.Context, conn *pgx.Conn) error {

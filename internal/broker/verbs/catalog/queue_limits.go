@@ -46,7 +46,11 @@ Without a queue, list the limits of all that you may take from.`,
 			case limits.Per != nil && limits.Rate == nil:
 				return verb.Usagef("--per is the time of --rate: give that, too")
 			}
-			return changeObject(a, cmd, objectChange{"queue", args[0], "limited"}, func(ctx context.Context, conn *pgx.Conn) error {
+			change := "limited"
+			if none {
+				change = "unlimited"
+			}
+			return changeObject(a, cmd, objectChange{"queue", args[0], change}, func(ctx context.Context, conn *pgx.Conn) error {
 				return operate.SetQueueLimits(ctx, conn, args[0], limits)
 			})
 		},

@@ -26,8 +26,9 @@ func newServiceCommand(a *verb.App) *cobra.Command {
 
 func newServiceListCommand(a *verb.App) *cobra.Command {
 	return verb.Lists(a, &cobra.Command{
-		Use:   "list",
-		Short: "List the services, their queues and the contracts they accept",
+		Use:     "list",
+		Example: "  parley service list",
+		Short:   "List the services, their queues and the contracts they accept",
 	}, verb.Listing[operate.ServiceStatus]{
 		Read:     operate.ReadServices,
 		IsSystem: func(service operate.ServiceStatus) bool { return service.IsSystem },
@@ -106,10 +107,11 @@ that it no longer accepts end with an error on both sides.`,
 
 func newServiceDropCommand(a *verb.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "drop SERVICE",
-		Short: "Drop a service, its conversations and what waits in them",
-		Long:  "Drop a service, its conversations and what waits in them. The other sides of its open conversations get an Error.",
-		Args:  cobra.ExactArgs(1),
+		Use:     "drop SERVICE",
+		Example: "  parley service drop Shop",
+		Short:   "Drop a service, its conversations and what waits in them",
+		Long:    "Drop a service, its conversations and what waits in them. The other sides of its open conversations get an Error.",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return changeObject(a, cmd, objectChange{"service", args[0], "dropped"}, func(ctx context.Context, conn *pgx.Conn) error {
 				return operate.DropService(ctx, conn, args[0])

@@ -58,9 +58,10 @@ func newBatchPutCommand(a *verb.App) *cobra.Command {
 	var thenQueue, then string
 	var priority int
 	cmd := &cobra.Command{
-		Use:   "put QUEUE BODY... --then-queue QUEUE --then BODY",
-		Short: "Put a batch of messages, and have another one put when all of them are done",
-		Args:  cobra.MinimumNArgs(2),
+		Use:     "put QUEUE BODY... --then-queue QUEUE --then BODY",
+		Example: "  parley batch put pages 'page 1' 'page 2' --then-queue books --then 'bind the book'",
+		Short:   "Put a batch of messages, and have another one put when all of them are done",
+		Args:    cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var done batchPut
 			return a.WithConnection(cmd.Context(), func(conn *pgx.Conn) (err error) {
@@ -91,6 +92,7 @@ func newBatchPutCommand(a *verb.App) *cobra.Command {
 func newBatchShowCommand(a *verb.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "show BATCH",
+		Example:           "  parley batch show 1",
 		Short:             "Show how many messages of a batch are left",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,

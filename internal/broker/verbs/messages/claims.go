@@ -71,9 +71,10 @@ type claimProgress struct {
 func newClaimsProgressCommand(a *verb.App) *cobra.Command {
 	var lease time.Duration
 	cmd := &cobra.Command{
-		Use:   "progress QUEUE CLAIM JSON",
-		Short: "Renew a claim, and show those who wait how far its work is",
-		Args:  cobra.ExactArgs(3),
+		Use:     "progress QUEUE CLAIM JSON",
+		Example: "  parley claims progress films 7d3ea1d8-5c5a-4f1c-9d54-0a6a7ed10b2f '{\"done\": 7}'",
+		Short:   "Renew a claim, and show those who wait how far its work is",
+		Args:    cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			claim, err := verb.ParseHandle(args[1])
 			if err != nil {

@@ -97,14 +97,16 @@ func newDelayedChangeCommand(a *verb.App, reschedules bool) *cobra.Command {
 	var conversation, queue string
 	var due dueFlags
 	cmd := &cobra.Command{
-		Use:   "withdraw ID (--conversation HANDLE | --queue QUEUE)",
-		Short: "Withdraw a message that is not due yet",
-		Args:  cobra.ExactArgs(1),
+		Use:     "withdraw ID (--conversation HANDLE | --queue QUEUE)",
+		Example: "  parley delayed withdraw 17 --queue jobs",
+		Short:   "Withdraw a message that is not due yet",
+		Args:    cobra.ExactArgs(1),
 	}
 	done := "withdrawn"
 	if reschedules {
 		done = "rescheduled"
 		cmd.Use = "reschedule ID (--conversation HANDLE | --queue QUEUE) (--at TIME | --delay DURATION)"
+		cmd.Example = "  parley delayed reschedule 17 --queue jobs --delay 2h"
 		cmd.Short = "Change when a message that is not due yet will be"
 		due.add(cmd)
 		cmd.MarkFlagsOneRequired("at", "delay")

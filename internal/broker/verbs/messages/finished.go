@@ -71,9 +71,10 @@ func newFinishedKeepCommand(a *verb.App) *cobra.Command {
 	var keep time.Duration
 	var none bool
 	cmd := &cobra.Command{
-		Use:   "keep QUEUE (--for TIME | --none)",
-		Short: "Say for how long a simple queue keeps what its workers say of work that is done",
-		Args:  cobra.ExactArgs(1),
+		Use:     "keep QUEUE (--for TIME | --none)",
+		Example: "  parley finished keep jobs --for 168h\n  parley finished keep jobs --none",
+		Short:   "Say for how long a simple queue keeps what its workers say of work that is done",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			done := queueKeeping{Queue: args[0]}
 			wanted, text := verb.Given(cmd, "for", keep), fmt.Sprintf("queue %s keeps nothing of what is done", args[0])

@@ -17,8 +17,9 @@ import (
 func newStatusCommand(a *verb.App) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
-		Use:   "status",
-		Short: "Show what is installed in the database",
+		Use:     "status",
+		Example: "  parley status\n  parley status --json",
+		Short:   "Show what is installed in the database",
 		Long: `Show what is installed in the database, and how many objects it has. Conversations are counted by sides; those that are
 closed, and only remembered for a while, are counted with --all.`,
 		Args: cobra.NoArgs,

@@ -69,10 +69,11 @@ Connections, logins and acknowledgements are in the log of the daemon: parley se
 
 func newTraceStopCommand(a *verb.App) *cobra.Command {
 	return &cobra.Command{
-		Use:   "stop",
-		Short: "End the trace",
-		Long:  "End the trace, if one runs. What was traced stays until the next one begins.",
-		Args:  cobra.NoArgs,
+		Use:     "stop",
+		Example: "  parley trace stop",
+		Short:   "End the trace",
+		Long:    "End the trace, if one runs. What was traced stays until the next one begins.",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return changeTrace(a, cmd, traceChange{Change: "stopped"}, "stopped; parley trace events shows what was traced",
 				func(ctx context.Context, conn *pgx.Conn) error { return operate.StopTrace(ctx, conn) })
@@ -83,8 +84,9 @@ func newTraceStopCommand(a *verb.App) *cobra.Command {
 func newTraceEventsCommand(a *verb.App) *cobra.Command {
 	var after int64
 	cmd := &cobra.Command{
-		Use:   "events",
-		Short: "Show what the trace has seen",
+		Use:     "events",
+		Example: "  parley trace events",
+		Short:   "Show what the trace has seen",
 		Long: `Show what the trace that runs, or ran last, has seen, in order. What a transaction that rolled back has done is not in it.
 --after leaves out the events up to a number.`,
 		Args: cobra.NoArgs,

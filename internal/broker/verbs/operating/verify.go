@@ -14,8 +14,9 @@ import (
 
 func newVerifyCommand(a *verb.App) *cobra.Command {
 	return &cobra.Command{
-		Use:   "verify",
-		Short: "Compare the installed schema with its definition",
+		Use:     "verify",
+		Example: "  parley verify --dsn postgres://localhost/orders",
+		Short:   "Compare the installed schema with its definition",
 		Long: `Compare every function, table, column, constraint, index, view, sequence, grant and comment of the installed
 schema with its definition in this program. Nothing is changed, and senders and receivers notice nothing.
 The exit code is 1 when anything is different; parley upgrade --repair re-creates what holds no data.`,

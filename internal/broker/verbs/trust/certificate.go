@@ -59,8 +59,9 @@ func (f *certificateFlags) config() (identity.Config, error) {
 func newCertificateCreateCommand(a *verb.App) *cobra.Command {
 	var f certificateFlags
 	cmd := &cobra.Command{
-		Use:   "create",
-		Short: "Make the first certificate of this broker",
+		Use:     "create",
+		Example: "  parley certificate create",
+		Short:   "Make the first certificate of this broker",
 		Long: `Make the first certificate of this broker, with a new key. One that is there stays: parley certificate rotate takes the
 next step.
 
@@ -93,8 +94,9 @@ func newCertificateRotateCommand(a *verb.App) *cobra.Command {
 	var f certificateFlags
 	var compromised bool
 	cmd := &cobra.Command{
-		Use:   "rotate",
-		Short: "Take a new key, which the old one vouches for",
+		Use:     "rotate",
+		Example: "  parley certificate rotate",
+		Short:   "Take a new key, which the old one vouches for",
 		Long: `Make a new certificate with a new key. A daemon that runs uses it from its next connection on, within a second, and is not
 stopped. The old key signs the new one: peers that trust the old one take the new one by themselves at the next connection, as long
 as the old certificate is valid, and trust both until then. Links that are open stay open.
@@ -129,10 +131,11 @@ With --compromised the old key signs nothing, because a thief could have signed 
 func newCertificateListCommand(a *verb.App) *cobra.Command {
 	var path string
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the certificates of this broker",
-		Long:  `List the certificates of this broker, the newest first. Give others the fingerprint of the one in use, or its words.`,
-		Args:  cobra.NoArgs,
+		Use:     "list",
+		Example: "  parley certificate list",
+		Short:   "List the certificates of this broker",
+		Long:    `List the certificates of this broker, the newest first. Give others the fingerprint of the one in use, or its words.`,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			folder, err := identity.OpenFolder(path)
 			if err != nil {

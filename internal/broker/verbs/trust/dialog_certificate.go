@@ -164,9 +164,10 @@ func readCertificate(ctx context.Context, db parley.DB, name string) (truststore
 
 func newDialogCertificateListCommand(a *verb.App) *cobra.Command {
 	return &cobra.Command{
-		Use:   "list",
-		Short: "List the certificates of dialogs, ours and those of others",
-		Args:  cobra.NoArgs,
+		Use:     "list",
+		Example: "  parley dialog-certificate list",
+		Short:   "List the certificates of dialogs, ours and those of others",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.WithConnection(cmd.Context(), func(conn *pgx.Conn) error {
 				found, err := truststore.ReadCertificates(cmd.Context(), conn, "")

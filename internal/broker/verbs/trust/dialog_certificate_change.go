@@ -12,9 +12,10 @@ import (
 
 func newDialogCertificateActivateCommand(a *verb.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "activate NAME",
-		Short: "Use a certificate for new messages, instead of the others of its role",
-		Args:  cobra.ExactArgs(1),
+		Use:     "activate NAME",
+		Example: "  parley dialog-certificate activate shop",
+		Short:   "Use a certificate for new messages, instead of the others of its role",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			return a.WithConnection(ctx, func(conn *pgx.Conn) error {
@@ -52,9 +53,10 @@ func activateCertificate(ctx context.Context, tx pgx.Tx, name string) error {
 
 func newDialogCertificateRevokeCommand(a *verb.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "revoke NAME",
-		Short: "Let a certificate count for nothing any more, at once",
-		Args:  cobra.ExactArgs(1),
+		Use:     "revoke NAME",
+		Example: "  parley dialog-certificate revoke shop",
+		Short:   "Let a certificate count for nothing any more, at once",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			yes := true
 			return a.WithConnection(cmd.Context(), func(conn *pgx.Conn) error {
@@ -68,9 +70,10 @@ func newDialogCertificateRevokeCommand(a *verb.App) *cobra.Command {
 
 func newDialogCertificateDropCommand(a *verb.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "drop NAME",
-		Short: "Remove a certificate, with its private key",
-		Args:  cobra.ExactArgs(1),
+		Use:     "drop NAME",
+		Example: "  parley dialog-certificate drop shop",
+		Short:   "Remove a certificate, with its private key",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.WithConnection(cmd.Context(), func(conn *pgx.Conn) error { return truststore.DropCertificate(cmd.Context(), conn, args[0]) })
 		},

@@ -71,9 +71,10 @@ anew.`,
 func newMasterKeyCreateCommand() *cobra.Command {
 	var m MasterKeyFlag
 	cmd := &cobra.Command{
-		Use:   "create",
-		Short: "Make a file with a new master key, unless there is one",
-		Args:  cobra.NoArgs,
+		Use:     "create",
+		Example: "  parley master-key create",
+		Short:   "Make a file with a new master key, unless there is one",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			path, err := m.find("")
 			if err != nil {
@@ -96,8 +97,9 @@ func newMasterKeyCreateCommand() *cobra.Command {
 func newMasterKeyRotateCommand(a *verb.App) *cobra.Command {
 	var m MasterKeyFlag
 	cmd := &cobra.Command{
-		Use:   "rotate",
-		Short: "Put a new master key into the file and seal everything in the database under it",
+		Use:     "rotate",
+		Example: "  parley master-key rotate",
+		Short:   "Put a new master key into the file and seal everything in the database under it",
 		Long: `Put a new master key at the head of the file, and seal the secrets of the database under it. The old one stays in the
 file, so that other databases, and backups, can still be opened.
 
@@ -124,9 +126,10 @@ master-key seal for each of the others, then parley master-key forget.`,
 func newMasterKeySealCommand(a *verb.App) *cobra.Command {
 	var m MasterKeyFlag
 	cmd := &cobra.Command{
-		Use:   "seal",
-		Short: "Seal what is in the database under an old master key under the new one",
-		Args:  cobra.NoArgs,
+		Use:     "seal",
+		Example: "  parley master-key seal",
+		Short:   "Seal what is in the database under an old master key under the new one",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			path, err := m.find("")
 			if err != nil {
@@ -154,9 +157,10 @@ func sealAnew(cmd *cobra.Command, conn *pgx.Conn, path string) error {
 func newMasterKeyForgetCommand() *cobra.Command {
 	var m MasterKeyFlag
 	cmd := &cobra.Command{
-		Use:   "forget",
-		Short: "Remove old master keys from the file",
-		Args:  cobra.NoArgs,
+		Use:     "forget",
+		Example: "  parley master-key forget",
+		Short:   "Remove old master keys from the file",
+		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			path, err := m.find("")
 			if err != nil {

@@ -38,7 +38,10 @@ type pairFlags struct {
 func newPairCommand(a *verb.App) *cobra.Command {
 	var f pairFlags
 	cmd := &cobra.Command{
-		Use:   "pair [HOST:PORT]",
+		Use: "pair [HOST:PORT]",
+		Example: "  parley pair --invite\n" +
+			"  parley pair there.example.com:4022 --token parley1-...\n" +
+			"  parley pair there.example.com:4022 --role stock_peer --route",
 		Short: "Let two brokers on different servers trust each other",
 		Long: `Let the brokers of two servers learn and trust each other's keys. No certificate authority is needed. One side waits, the
 other one calls the address on which the daemon there listens (parley serve --listen).

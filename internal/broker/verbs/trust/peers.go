@@ -45,10 +45,11 @@ revoke it instead.`,
 
 func newPeersListCommand(a *verb.App) *cobra.Command {
 	return &cobra.Command{
-		Use:   "list",
-		Short: "List the peers",
-		Long:  `List the peers: what each acts as in this database, its keys, and where it listens.`,
-		Args:  cobra.NoArgs,
+		Use:     "list",
+		Example: "  parley peers list",
+		Short:   "List the peers",
+		Long:    `List the peers: what each acts as in this database, its keys, and where it listens.`,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return verb.ShowAll(a, cmd, truststore.ReadPeers, writePeers)
 		},
@@ -77,8 +78,9 @@ func writePeers(out io.Writer, peers []truststore.Peer) error {
 func newPeersTrustCommand(a *verb.App) *cobra.Command {
 	var p truststore.NewPeer
 	cmd := &cobra.Command{
-		Use:   "trust NAME FINGERPRINT",
-		Short: "Trust a key that was learned in another way than by pairing",
+		Use:     "trust NAME FINGERPRINT",
+		Example: "  parley peers trust stock e1ee2ffe94787841b7c5693d63ae03353e8bb1c76920d139aa22c46cb35e0d65",
+		Short:   "Trust a key that was learned in another way than by pairing",
 		Long: `Trust a broker by the fingerprint of its key, as parley certificate list shows it there. How it came here is your affair:
 whoever has changed it on the way is trusted instead.`,
 		Args: cobra.ExactArgs(2),
@@ -100,10 +102,11 @@ whoever has changed it on the way is trusted instead.`,
 
 func newPeersRoleCommand(a *verb.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "role NAME ROLE",
-		Short: "Let a peer act as another role",
-		Long:  `Let a peer act as another role of this database; PUBLIC for none.`,
-		Args:  cobra.ExactArgs(2),
+		Use:     "role NAME ROLE",
+		Example: "  parley peers role stock stock_peer",
+		Short:   "Let a peer act as another role",
+		Long:    `Let a peer act as another role of this database; PUBLIC for none.`,
+		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return changePeer(a, cmd, args[0], "altered", func(ctx context.Context, conn *pgx.Conn) error {
 				return truststore.SetPeerRole(ctx, conn, args[0], args[1])
@@ -118,10 +121,11 @@ func newPeerChangeCommand(a *verb.App,
 	verb, change, short, long string, do func(context.Context, parley.DB, string) error,
 ) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   verb + " NAME",
-		Short: short,
-		Long:  long,
-		Args:  cobra.ExactArgs(1),
+		Use:     verb + " NAME",
+		Example: "  parley peers " + verb + " stock",
+		Short:   short,
+		Long:    long,
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return changePeer(a, cmd, args[0], change, func(ctx context.Context, conn *pgx.Conn) error { return do(ctx, conn, args[0]) })
 		},
