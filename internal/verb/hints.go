@@ -24,6 +24,7 @@ var remedies = []remedy{
 		regexp.MustCompile(`select message_id from parley\.set_aside_messages where queue_name = ('[^']*');`),
 		"parley poison messages --queue $1",
 	},
+	{regexp.MustCompile(`(See parley\.service_message_types\.) The body is .*`), "$1"},
 	{regexp.MustCompile(`Use alter_queue to change it`), "Use parley queue alter to change it"},
 	{regexp.MustCompile(`See parley\.services\.`), "parley service list lists them."},
 	{regexp.MustCompile(`See parley\.conversation_endpoints([;.])`), "parley conversations lists them$1"},

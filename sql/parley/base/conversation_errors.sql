@@ -116,7 +116,8 @@ from (values
     'It has been ended here already; an administrator can remove what is left with end_conversation(handle, '
       || 'cleanup => true).'),
   (8428, 'message type', 'message type "%1$s" not found', 'Names are compared byte by byte.%2$s',
-    'See parley.service_message_types. The body is the third argument of send.'),
+    'See parley.service_message_types. The body is the third argument of send, and the fourth of begin_and_send and '
+      || 'send_and_end.'),
   (8429, 'closed', 'the conversation cannot send: its state is CLOSED', 'Conversation handle %1$s, state CD.',
     'Both sides have ended it: begin a new dialog to go on.'),
   (8429, 'ended there', 'the conversation cannot send: its state is DISCONNECTED_INBOUND',

@@ -73,7 +73,7 @@ declare
   v_part text;
 begin
   -- A name that does not parse to its end must not be taken for the queue that a part of it names.
-  if queue !~ (
+  if queue <> '' and queue !~ (
     E'^(\\[([^\\]]|\\]\\])*\\]|"([^"]|"")*"|[^.\\["]+)'
     || E'(\\.(\\[([^\\]]|\\]\\])*\\]|"([^"]|"")*"|[^.\\["]+))*$'
   ) then

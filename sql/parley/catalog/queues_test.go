@@ -142,6 +142,10 @@ func TestMalformedQueueNamesAreRefused(t *testing.T) {
 		b.Refuses(9609, "select parley.drop_queue($1)", name)
 		b.Refuses(9609, "select parley.create_queue($1)", name)
 	}
+	// An empty name is none; brackets around it would be none either.
+	if got := b.Refuses(9609, "select parley.create_queue('')"); got.Hint != "Write queue, schema.queue or [schema].[queue]." {
+		t.Errorf("hint %q", got.Hint)
+	}
 }
 
 func TestDroppedQueueIsGone(t *testing.T) {

@@ -76,9 +76,9 @@ func newClaimsProgressCommand(a *verb.App) *cobra.Command {
 		Short:   "Renew a claim, and show those who wait how far its work is",
 		Args:    cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			claim, err := verb.ParseHandle(args[1])
+			claim, err := parley.ParseUUID(args[1])
 			if err != nil {
-				return err
+				return verb.Usagef("%w; parley claims lists the claims", err)
 			}
 			if !json.Valid([]byte(args[2])) {
 				return verb.Usagef("%s is no JSON: give a document such as '{\"pages\": 3}'", args[2])
