@@ -3,8 +3,8 @@ package schema_test
 import (
 	"testing"
 
-	"github.com/parley-broker/parley/parleytest"
 	"github.com/parley-broker/parley/internal/fixture"
+	"github.com/parley-broker/parley/parleytest"
 )
 
 // A job that waits belongs to no conversation, and is not to be lost without a word either.

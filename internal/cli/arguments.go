@@ -56,7 +56,7 @@ func argumentsError(cmd *cobra.Command, args []string, err error) error {
 // positional gives the arguments that have to be there, of the words behind a verb: those before the first that may be left out, or that
 // is one of several.
 func positional(names string) (arguments []string) {
-	for _, name := range strings.Fields(names) {
+	for name := range strings.FieldsSeq(names) {
 		if strings.ContainsAny(name[:1], "[({-") {
 			break
 		}

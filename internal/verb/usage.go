@@ -77,7 +77,9 @@ var (
 		`time: (?:invalid|missing unit in) duration`)
 	noNumber = regexp.MustCompile(`^invalid argument ("[^"]*") for "(?:-\w, )?--([\w-]+)" flag: ` +
 		`strconv\.Parse(Int|Uint|Float|Bool): parsing "[^"]*": (invalid syntax|value out of range)`)
-	numberKinds  = map[string]string{"Int": "a whole number", "Uint": "a whole number from 0 on", "Float": "a number", "Bool": "true or false"}
+	numberKinds = map[string]string{
+		"Int": "a whole number", "Uint": "a whole number, 0 or more", "Float": "a number", "Bool": "true or false",
+	}
 	durationForm = "write a number with ms, s, m or h behind it, such as 90s, 1h30m or, for a day, 24h"
 )
 
