@@ -52,7 +52,13 @@ set jit = off
 as $$
   with gone as materialized (
     select (o.entry).queue_id, (o.entry).unique_key
-    from parley._p_queue as q
+    from (
+      select s.queue_id
+      from parley._p_queue as s
+      where s.is_simple and ($1 is null or s.queue_id = any ($1))
+      order by random()
+      limit 50
+    ) as q
     cross join lateral (
       select u as entry
       from parley._p_unique_message as u
@@ -60,7 +66,7 @@ as $$
       order by u.position
       limit 1000
     ) as o
-    where q.is_simple and ($1 is null or q.queue_id = any ($1)) and not parley._p_is_there(o.entry)
+    where not parley._p_is_there(o.entry)
   )
   delete from parley._p_unique_message as d
   where d.ctid = any (array(
@@ -74,7 +80,8 @@ as $$
 $$;
 
 comment on function parley._p_forget_unique(integer[]) is
-'Removes unique keys of messages that are gone, of the oldest 1,000 of each queue. Waits for nobody.
+'Removes unique keys of messages that are gone, of the oldest 1,000 of each of 50 queues, others each time. Waits for
+nobody.
 Arguments: only_queues, of these alone; null for all.';
 
 create function parley.put_unique(
