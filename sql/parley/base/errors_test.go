@@ -87,6 +87,7 @@ func refusals() []refusal {
 
 // provokedElsewhere are situations that need more than a statement, with the file of the test, below sql/, that makes them.
 var provokedElsewhere = map[situation]string{
+	{15151, "shared limit"}:          "parley/simple/limits_test.go",
 	{229, "bound role"}:              "parley/catalog/certificates_test.go",
 	{2714, "schedule"}:               "parley/schedules/schedules_test.go",
 	{2714, "address of a peer"}:      "parley/trust/pairing_refusals_test.go",
