@@ -45,6 +45,9 @@ type modelDelivery struct {
 	began, ended int  // the steps in which its transaction wrote first, and committed
 	isStray      bool // its transaction was open across a change of definitions: its place in an order is not promised
 	lease, item  int64
+	// isOfKey says that it was claimed from the lane of its key, into which messages are moved as long as the key is held, and behind what
+	// is there still.
+	isOfKey bool
 }
 
 // Definitions as they are, or as an old snapshot sees them.
@@ -127,11 +130,11 @@ func (m *model) misses(host string, claimed []*modelDelivery) *modelDelivery {
 	return nil
 }
 
-// isBehind reports whether two deliveries are of one order, whose key is held.
+// isBehind reports whether two deliveries are of one order, whose key is held, or was and has its own lane still.
 func (m *model) isBehind(x, other *modelDelivery) bool {
 	key, isOrdered := m.keyOf(x)
 	otherKey, _ := m.keyOf(other)
-	return isOrdered && x.port == other.port && key == otherKey && m.holdOf(x) != nil
+	return isOrdered && x.port == other.port && key == otherKey && (m.holdOf(x) != nil || other.isOfKey)
 }
 
 // checkClaim holds what a host was given against what it had to get, and the order in which.

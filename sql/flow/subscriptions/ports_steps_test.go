@@ -109,6 +109,8 @@ func (m *model) claimAll(r *rapid.T, host string) []*modelDelivery {
 			}
 			x := m.find(r, c.Message, portNames[i])
 			x.lease, x.item = c.Lease, c.Item
+			x.isOfKey = value[bool](r, m.DB, `select l.lane ~ '#[0-9]+#' from parley_store._p_lease as e
+				join parley_store._p_lane as l using (lane_id) where e.lease_id = $1`, c.Lease)
 			all = append(all, x)
 			r.Logf("claimed %d %s for %s lease %d item %d", x.message.id, x.message.key, x.port, x.lease, x.item)
 		}
