@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -27,9 +26,8 @@ const (
 	blindAlarmInterval = 80 * time.Millisecond
 	// careInterval is how often what is not urgent is done: tombstones, messages that were delayed.
 	careInterval = 5 * time.Second
-	// statementTimeout bounds each statement of what is urgent, careMost what is not.
+	// statementTimeout bounds each statement but those that send.
 	statementTimeout = 10 * time.Second
-	careMost         = 10 * time.Second
 	// sendMost bounds what is sent at once of messages for later, or of one endpoint when that took too long, and oneMost one message;
 	// sendsMost is after how long no other endpoint follows then, and lateDelay when one that took too long is tried again.
 	sendMost  = time.Second
@@ -148,14 +146,9 @@ func (t *Timers) sendOf(ctx context.Context, endpoint int64) error {
 // care does what is not urgent and what anybody may do, so it needs no term. It says when to do it again: the longer it takes, the later.
 func (t *Timers) care(ctx context.Context) time.Duration {
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, 2*careMost)
+	within, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
-	// The server ends it: without us it would go on, and hold what it has locked.
-	err := activationstore.Bounded(ctx, t.pool, careMost, func(tx pgx.Tx) error {
-		_, err := parley.FireTimers(ctx, tx)
-		return err
-	})
-	if err != nil && ctx.Err() == nil {
+	if _, err := parley.FireTimers(within, t.pool); err != nil && ctx.Err() == nil {
 		t.logger.Warn("delayed messages could not be classified; trying again", "error", err)
 	}
 	return max(careInterval, 20*time.Since(began))

@@ -34,6 +34,10 @@ begin
     fired := fired + parley._p_deliver_all_due(null);
   end if;
   fired := fired + parley._p_end_batches(null);
+  if coalesce(pg_sequence_last_value('parley._p_next_due_send'), 0) <= v_now * 1000000
+    and not exists (select from parley._p_delayed_send as d where d.try_at <= to_timestamp(v_now)) then
+    perform parley._p_set_next_due_send();
+  end if;
   next_ms := least(
     pg_sequence_last_value('parley._p_next_alarm'), pg_sequence_last_value('parley._p_next_due'),
     coalesce(pg_sequence_last_value('parley._p_next_due_send'), 0)
