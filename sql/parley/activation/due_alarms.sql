@@ -34,8 +34,11 @@ begin
     fired := fired + parley._p_deliver_all_due(null);
   end if;
   fired := fired + parley._p_end_batches(null);
-  if coalesce(pg_sequence_last_value('parley._p_next_due_send'), 0) <= v_now * 1000000
-    and not exists (select from parley._p_delayed_send as d where d.try_at <= to_timestamp(v_now)) then
+  -- A little ahead, so that the time of the next look does not pass between here and the answer.
+  if coalesce(pg_sequence_last_value('parley._p_next_due_send'), 0) <= (v_now + 0.1) * 1000000
+    and not exists (
+      select from parley._p_delayed_send as d where d.try_at <= clock_timestamp() + interval '50 milliseconds'
+    ) then
     perform parley._p_set_next_due_send();
   end if;
   next_ms := least(
