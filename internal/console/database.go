@@ -24,9 +24,6 @@ const (
 	orderBudget = readBudget / 4
 )
 
-// codeCanceled is the SQLSTATE of a statement whose time is over.
-const codeCanceled = "57014"
-
 // applicationName names the console's connections in pg_stat_activity.
 const applicationName = "parley console"
 

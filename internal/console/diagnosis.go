@@ -32,7 +32,7 @@ func (c *Console) showDiagnosis(w http.ResponseWriter, request *http.Request, s 
 	var shown findingsPage
 	err := s.read(request.Context(), func(ctx context.Context, tx pgx.Tx) (err error) {
 		shown.Findings, shown.MayNotDiagnose, err = diagnose(ctx, tx, readBudget/2)
-		if pgdb.SQLState(err) == codeCanceled && ctx.Err() == nil {
+		if pgdb.TookTooLong(err) && ctx.Err() == nil {
 			shown.MayNotDiagnose, err = "It takes too long to find out here. parley diagnose has no such limit.", nil
 		}
 		return err
@@ -53,7 +53,7 @@ func (s *session) recentFindings(ctx context.Context, tx pgx.Tx) (findings []ope
 		return kept.findings, kept.mayNot, nil
 	}
 	kept.findings, kept.mayNot, err = diagnose(ctx, tx, overviewBudget)
-	if pgdb.SQLState(err) == codeCanceled && ctx.Err() == nil {
+	if pgdb.TookTooLong(err) && ctx.Err() == nil {
 		kept.mayNot, err = tooLongToFind, nil
 	}
 	if err != nil {

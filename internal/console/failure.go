@@ -38,7 +38,7 @@ func describe(err error) (status int, shown failure) {
 			return http.StatusForbidden, failure{
 				Title: "Your role may not do this", Text: server.Message, Detail: server.Detail, Hint: server.Hint,
 			}
-		case codeCanceled:
+		case "57014":
 			return http.StatusGatewayTimeout, failure{
 				Title: "This took too long", Text: fmt.Sprintf("The database was asked to stop after %s.", readBudget),
 				Hint: "Narrow the list by its filters.",

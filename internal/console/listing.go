@@ -264,7 +264,7 @@ func (l listing) inOrder(
 		_, err := part.Exec(ctx, switchSorts, "on")
 		return err
 	})
-	if pgdb.SQLState(err) != codeCanceled || ctx.Err() != nil {
+	if !pgdb.TookTooLong(err) || ctx.Err() != nil {
 		return true, err
 	}
 	return false, read(tx, false)

@@ -89,7 +89,7 @@ func (s *session) setAsideMessages(ctx context.Context, tx pgx.Tx) (setAsideCoun
 		})
 		return err
 	})
-	if pgdb.SQLState(err) == codeCanceled && ctx.Err() == nil {
+	if pgdb.TookTooLong(err) && ctx.Err() == nil {
 		counted = nil
 	} else if err != nil {
 		return kept, err

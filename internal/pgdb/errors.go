@@ -36,6 +36,9 @@ func SQLState(err error) string {
 	return ""
 }
 
+// TookTooLong reports whether the server ended a statement because its time was over, or because somebody cancelled it.
+func TookTooLong(err error) bool { return SQLState(err) == "57014" }
+
 // ErrorNumber gives the number of an error of the broker, wherever it is in the chain of err; false for every other error.
 func ErrorNumber(err error) (int, bool) {
 	if e, ok := errors.AsType[*Error](err); ok {

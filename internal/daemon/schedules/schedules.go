@@ -13,6 +13,7 @@ import (
 	"github.com/parley-broker/parley/internal/backoff"
 	"github.com/parley-broker/parley/internal/daemon"
 	"github.com/parley-broker/parley/internal/notifier"
+	"github.com/parley-broker/parley/internal/pgdb"
 	schedulesstore "github.com/parley-broker/parley/internal/store/schedules"
 )
 
@@ -117,13 +118,13 @@ func (s *Schedules) once(ctx context.Context, term int64) (time.Duration, error)
 // run puts the messages of a schedule, or says why it could not. One that takes too long is undone, and holds up no other.
 func run(ctx context.Context, tx pgx.Tx, one schedulesstore.Due) (fault string, err error) {
 	err = pgx.BeginFunc(ctx, tx, func(part pgx.Tx) error {
-		if err := schedulesstore.Limit(ctx, part, runMost); err != nil {
+		if err := pgdb.LimitStatements(ctx, part, runMost); err != nil {
 			return err
 		}
 		fault, err = schedulesstore.Put(ctx, part, one.ID, plan(one))
 		return err
 	})
-	if !schedulesstore.TookTooLong(err) || ctx.Err() != nil {
+	if !pgdb.TookTooLong(err) || ctx.Err() != nil {
 		return fault, err
 	}
 	late := fmt.Sprintf("it took longer than %v: somebody holds the queue, or a validation function does not return", runMost)

@@ -14,6 +14,7 @@ import (
 	"github.com/parley-broker/parley/internal/backoff"
 	"github.com/parley-broker/parley/internal/daemon"
 	"github.com/parley-broker/parley/internal/notifier"
+	"github.com/parley-broker/parley/internal/pgdb"
 	activationstore "github.com/parley-broker/parley/internal/store/activation"
 )
 
@@ -115,7 +116,7 @@ func (t *Timers) send(ctx context.Context, term *daemon.Term) (sent int, err err
 	ctx, cancel := context.WithTimeout(ctx, sendMost+sendsMost+3*oneMost)
 	defer cancel()
 	sent, err = activationstore.SendDue(ctx, t.pool, term.Number, alarmsAtOnce, sendMost)
-	if !activationstore.TookTooLong(err) || ctx.Err() != nil {
+	if !pgdb.TookTooLong(err) || ctx.Err() != nil {
 		return sent, err
 	}
 	began := time.Now()
@@ -137,7 +138,7 @@ func (t *Timers) send(ctx context.Context, term *daemon.Term) (sent int, err err
 // sendOf sends what is due of an endpoint: one message alone where more of them take too long, as they do on a busy machine, too.
 func (t *Timers) sendOf(ctx context.Context, endpoint int64) error {
 	err := activationstore.SendDueOf(ctx, t.pool, endpoint, alarmsAtOnce, sendMost)
-	if !activationstore.TookTooLong(err) || ctx.Err() != nil {
+	if !pgdb.TookTooLong(err) || ctx.Err() != nil {
 		return err
 	}
 	return activationstore.SendDueOf(ctx, t.pool, endpoint, 1, oneMost)

@@ -3,7 +3,6 @@ package activation
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,7 +13,7 @@ import (
 // SendDue sends what was sent for later and is due, up to a number of messages, and returns how many. The server ends it after a time:
 // validation functions, which anybody may have made, may last.
 func SendDue(ctx context.Context, db Beginner, term int64, top int, most time.Duration) (sent int, err error) {
-	err = Bounded(ctx, db, most, func(tx pgx.Tx) error {
+	err = bounded(ctx, db, most, func(tx pgx.Tx) error {
 		return tx.QueryRow(ctx, "select parley._p_send_due_now(term => $1::bigint, top => $2::integer)", term, top).Scan(&sent)
 	})
 	if err != nil {
@@ -38,7 +37,7 @@ func DueSenders(ctx context.Context, db pgdb.DB, term int64, top int) ([]int64, 
 
 // SendDueOf is [SendDue] of one endpoint.
 func SendDueOf(ctx context.Context, db Beginner, endpoint int64, top int, most time.Duration) error {
-	err := Bounded(ctx, db, most, func(tx pgx.Tx) error {
+	err := bounded(ctx, db, most, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `
 			select parley._p_send_due_of(endpoint_id => $1::bigint, due_before => pg_catalog.clock_timestamp(), top => $2::integer)`,
 			endpoint, top)
@@ -62,19 +61,15 @@ func PutOffSends(ctx context.Context, db pgdb.DB, endpoint int64, delay time.Dur
 	return nil
 }
 
-// TookTooLong reports whether the server ended a statement because its time was over.
-func TookTooLong(err error) bool { return pgdb.SQLState(err) == "57014" }
-
 // A Beginner begins transactions, as a pool does.
 type Beginner interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 }
 
-// Bounded runs statements in a transaction, each of which the server ends after a time.
-func Bounded(ctx context.Context, db Beginner, most time.Duration, do func(pgx.Tx) error) error {
+// bounded runs statements in a transaction, each of which the server ends after a time.
+func bounded(ctx context.Context, db Beginner, most time.Duration, do func(pgx.Tx) error) error {
 	return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
-		const limit = "select pg_catalog.set_config('statement_timeout', $1::text, true)"
-		if _, err := tx.Exec(ctx, limit, strconv.FormatInt(most.Milliseconds(), 10)); err != nil {
+		if err := pgdb.LimitStatements(ctx, tx, most); err != nil {
 			return err
 		}
 		return do(tx)

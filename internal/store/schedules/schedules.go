@@ -4,7 +4,6 @@ package schedules
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -46,18 +45,6 @@ func Find(ctx context.Context, tx pgx.Tx, term int64, top int) ([]Due, error) {
 	}
 	return found, nil
 }
-
-// Limit says how long each statement may take that follows in a transaction.
-func Limit(ctx context.Context, tx pgx.Tx, most time.Duration) error {
-	_, err := tx.Exec(ctx, "select pg_catalog.set_config('statement_timeout', $1::text, true)", strconv.FormatInt(most.Milliseconds(), 10))
-	if err != nil {
-		return pgdb.StatementError(err, "limit the time of a schedule")
-	}
-	return nil
-}
-
-// TookTooLong reports whether the server ended a statement because its time was over.
-func TookTooLong(err error) bool { return pgdb.SQLState(err) == "57014" }
 
 // Put puts the messages of a schedule and sets its next time. It gives why it could not, "" when it did; then it is tried again later.
 func Put(ctx context.Context, tx pgx.Tx, id int32, run Run) (fault string, err error) {

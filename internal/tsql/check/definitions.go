@@ -268,20 +268,17 @@ func (v *visitor) security(node ast.Node) bool {
 	return true
 }
 
-// givable are the classes of what has an owner in PostgreSQL or in the broker.
-var givable = map[string]bool{
-	"": true, "OBJECT": true, "TYPE": true, "SCHEMA": true, "DATABASE": true, "SERVICE": true, "CONTRACT": true, "MESSAGE TYPE": true,
-	"ROUTE": true, "REMOTE SERVICE BINDING": true, "CERTIFICATE": true,
-}
-
-// ownedAlone are those that are in no schema.
-var ownedAlone = map[string]bool{
-	"SCHEMA": true, "DATABASE": true, "SERVICE": true, "CONTRACT": true, "MESSAGE TYPE": true, "ROUTE": true,
-	"REMOTE SERVICE BINDING": true, "CERTIFICATE": true,
-}
+// inSchemas are the classes of what has an owner and is in a schema, ownedAlone those of what is in none.
+var (
+	inSchemas  = map[string]bool{"": true, "OBJECT": true, "TYPE": true}
+	ownedAlone = map[string]bool{
+		"SCHEMA": true, "DATABASE": true, "SERVICE": true, "CONTRACT": true, "MESSAGE TYPE": true, "ROUTE": true,
+		"REMOTE SERVICE BINDING": true, "CERTIFICATE": true,
+	}
+)
 
 func (v *visitor) authorization(n *ast.Authorization) {
 	v.use(n, "ALTER AUTHORIZATION")
-	v.when(!givable[n.Class], n, "ALTER AUTHORIZATION of what has no owner in PostgreSQL")
+	v.when(!inSchemas[n.Class] && !ownedAlone[n.Class], n, "ALTER AUTHORIZATION of what has no owner in PostgreSQL")
 	v.when(n.IsSchemaOwner && ownedAlone[n.Class], n, "ALTER AUTHORIZATION to SCHEMA OWNER of what is in no schema")
 }

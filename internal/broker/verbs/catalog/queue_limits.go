@@ -46,11 +46,7 @@ Without a queue, list the limits of all that you may take from.`,
 			case limits.Per != nil && limits.Rate == nil:
 				return verb.Usagef("--per is the time of --rate: give that, too")
 			}
-			change := "limited"
-			if none {
-				change = "unlimited"
-			}
-			return changeObject(a, cmd, objectChange{"queue", args[0], change}, func(ctx context.Context, conn *pgx.Conn) error {
+			return changeObject(a, cmd, objectChange{"queue", args[0], limited(!none)}, func(ctx context.Context, conn *pgx.Conn) error {
 				return operate.SetQueueLimits(ctx, conn, args[0], limits)
 			})
 		},
@@ -91,3 +87,11 @@ func writeLimits(out io.Writer, queues []operate.LimitedQueue) error {
 }
 
 func span(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
+
+// limited says what became of a queue whose limits, or whose quota, were set or taken away.
+func limited(is bool) string {
+	if is {
+		return "limited"
+	}
+	return "unlimited"
+}

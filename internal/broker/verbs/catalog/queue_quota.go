@@ -25,11 +25,7 @@ up, and get a notice from four fifths on. What is not given is not limited. Mess
 			if none == (quota != operate.QueueQuota{}) {
 				return verb.Usagef("give --messages, --bytes or both, or --none")
 			}
-			change := "limited"
-			if none {
-				change = "unlimited"
-			}
-			return changeObject(a, cmd, objectChange{"queue", args[0], change}, func(ctx context.Context, conn *pgx.Conn) error {
+			return changeObject(a, cmd, objectChange{"queue", args[0], limited(!none)}, func(ctx context.Context, conn *pgx.Conn) error {
 				return operate.SetQueueQuota(ctx, conn, args[0], quota)
 			})
 		},
