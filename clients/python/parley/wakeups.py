@@ -16,6 +16,8 @@ import psycopg
 from . import calls, statements
 from .decisions import Settings, pause_after
 
+LONGEST_WAIT = 1.0  # so many seconds at most the listener looks away from a stop
+
 
 class WakeUps:
     def __init__(self, settings: Settings, stopping: threading.Event) -> None:
@@ -95,13 +97,16 @@ class WakeUps:
                 self._asked_until, self._is_listening = 0.0, True
             try:
                 self.notify()  # a reader has to ask
+                polled = time.monotonic()
                 while not self._stopping.is_set():
-                    for note in connection.notifies(timeout=settings.poll_interval, stop_after=1):
+                    left = polled + settings.poll_interval - time.monotonic()
+                    if left <= 0:
+                        self.notify()
+                        polled = time.monotonic()
+                        continue
+                    for note in connection.notifies(timeout=min(left, LONGEST_WAIT), stop_after=1):
                         if note.channel == "parley" and note.payload == self._payload:
                             self.notify()
-                            break
-                    else:
-                        self.notify()
             finally:
                 with self._lock:
                     self._is_listening = False

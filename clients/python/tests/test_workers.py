@@ -296,6 +296,20 @@ def test_a_stop_lets_handlers_finish_and_cuts_off_those_that_do_not(workers, con
     assert connection.execute("select count(*) from done").fetchone() == (1,)
 
 
+def test_a_stop_ends_all_sessions_at_once_however_long_the_poll_interval_is(workers, connection, dsn):
+    sessions = "select count(*) from pg_stat_activity where datname = current_database() and backend_type = 'client backend'"
+    until(connection, sessions, 1)
+    for round in range(20):
+        workers.start("SimpleConsumer", "jobs", write, dsn, readers=4, poll_interval=3600)
+        time.sleep(round / 200)
+        workers.stop()
+    until(connection, sessions, 1)
+    workers.start("ClaimConsumer", "jobs", lambda work: None, dsn, lease=0.3, poll_interval=3600)
+    until(connection, sessions, 3)
+    workers.stop()
+    until(connection, sessions, 1)
+
+
 def test_a_handler_that_takes_too_long_is_rolled_back(workers, connection, dsn):
     def work(connection, messages):
         connection.execute("insert into done values ('too late')")

@@ -35,7 +35,7 @@ class Rules {
   public static void main(String[] arguments) throws Exception {
     database.setUrl(System.getenv("PARLEY_TEST_JDBC"));
     db = database.getConnection();
-    for (String queue : List.of("jobs", "fails", "long", "stops", "late")) {
+    for (String queue : List.of("jobs", "fails", "long", "stops", "late", "idle")) {
       execute("select parley.create_queue('" + queue + "', kind => 'SIMPLE',"
           + " retry => '{\"first\": \"10 ms\", \"longest\": \"10 ms\", \"attempts\": 3}')");
       execute("select parley.keep_finished('" + queue + "', '1 hour')");
@@ -54,6 +54,7 @@ class Rules {
     aConversationIsHandledAndEnded();
     longWorkIsHeldAndCancelled();
     aStopLetsHandlersFinish();
+    aStopWakesEachReader();
     aHandlerThatTakesTooLongIsRolledBack();
     System.exit(0);
   }
@@ -266,6 +267,25 @@ class Rules {
       }
       equal(value("select count(*) from done where job = 'stops a'"), "1");
     }
+  }
+
+  /** Also one that is about to sleep: nothing else would wake it before the poll interval. */
+  static void aStopWakesEachReader() throws Exception {
+    for (int round = 0; round < 40; round++) {
+      var worker = new SimpleConsumer(database, "idle", (connection, messages) -> {}).readers(4).pollInterval(Duration.ofHours(1));
+      var running = start(() -> {
+        worker.run();
+        return null;
+      });
+      Thread.sleep(round);
+      worker.stop();
+      running.get();
+    }
+    String sessions = "select count(*) from pg_stat_activity where datname = current_database() and backend_type = 'client backend'";
+    until(sessions, "1");
+    var claims = new ClaimConsumer(database, "idle", work -> {}).lease(Duration.ofMillis(300)).pollInterval(Duration.ofHours(1));
+    working(claims, () -> until(sessions, "4")); // a reader, a listener, a heartbeat, and ours
+    until(sessions, "1");
   }
 
   static void aHandlerThatTakesTooLongIsRolledBack() throws Exception {

@@ -59,7 +59,9 @@ public final class ClaimConsumer extends Worker<ClaimConsumer> {
     try {
       super.run();
     } finally {
-      beating.shutdownNow();
+      // The last beat ends before its connection is closed.
+      beating.execute(() -> close(heart));
+      beating.shutdown();
     }
   }
 

@@ -13,6 +13,8 @@ import org.postgresql.PGNotification;
 final class WakeUps {
   // For so many seconds beyond a poll interval senders are asked to notify. It costs them throughput, so it is short.
   private static final int ASKED_BEYOND = 3;
+  // So long at most the listener looks away from a stop.
+  private static final long LONGEST_WAIT_MS = 1000;
   private final Worker<?> worker;
   private final Semaphore next = new Semaphore(0);
   private final AtomicInteger sleepers = new AtomicInteger();
@@ -41,10 +43,16 @@ final class WakeUps {
     next.release(sleepers.get() + 1);
   }
 
-  /** Sleeps until the next wake-up; the listener gives one each poll interval. */
+  /**
+   * Sleeps until the next wake-up; the listener gives one each poll interval. A stop wakes the readers that count as asleep,
+   * and a reader that falls asleep later sees it here.
+   */
   void await() throws InterruptedException {
     sleepers.incrementAndGet();
     try {
+      if (worker.isStopping()) {
+        return;
+      }
       next.tryAcquire(2 * worker.pollInterval.toMillis(), TimeUnit.MILLISECONDS);
     } finally {
       sleepers.decrementAndGet();
@@ -108,10 +116,16 @@ final class WakeUps {
       }
       listening(true);
       wake(); // a reader has to ask
+      long polled = System.nanoTime();
       while (!worker.isStopping()) {
-        PGNotification[] notes = driver.getNotifications((int) Math.max(1, worker.pollInterval.toMillis()));
-        if (notes == null || notes.length == 0) {
+        long left = worker.pollInterval.toMillis() - (System.nanoTime() - polled) / 1_000_000;
+        if (left <= 0) {
           wake();
+          polled = System.nanoTime();
+          continue;
+        }
+        PGNotification[] notes = driver.getNotifications((int) Math.min(left, LONGEST_WAIT_MS));
+        if (notes == null) {
           continue;
         }
         for (PGNotification note : notes) {
