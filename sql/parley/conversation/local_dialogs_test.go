@@ -1,6 +1,7 @@
 package conversation_test
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -137,6 +138,38 @@ func TestEachTableOfTheSearchMovesTheVersionOfTheCatalog(t *testing.T) {
 		b.Exec("delete from parley." + table + " where false")
 		if after := sqltest.Value[int64](b.Session, "select last_value from parley._p_catalog_version"); after <= before {
 			t.Errorf("%s does not move the version on", table)
+		}
+	}
+}
+
+// What programs and daemons do again and again changes nothing of the catalog, nor does a statement of it that happens to find no row:
+// each session would look for its services anew, and each daemon for its queues.
+func TestDailyWorkLeavesTheVersionOfTheCatalogAsItIs(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewWorld(t)
+	b.Exec("select parley.create_queue('Jobs', kind => 'SIMPLE')")
+	const renewed = "select parley._p_lead(leader => 'one', term => %d, milliseconds => 600000, serves_neighbours => false)"
+	term := sqltest.Value[int64](b.Session, fmt.Sprintf(renewed, 0))
+	work := []string{
+		fmt.Sprintf(renewed, term),
+		"select from parley.attach_broker()",
+		"select parley.fire_timers()",
+		"select from parley._p_fire_due(term => 1, top => 100, one_by_one => false)",
+		"select parley.put('Jobs', 'a')",
+		"select from parley.take('Jobs')",
+		"select parley.listen_for_messages('Jobs', 5)",
+		sqltest.BeginAndSend,
+		"select parley.end_conversation(r.conversation_handle) from parley.receive('Answering') as r",
+		"select parley.end_conversation(r.conversation_handle) from parley.receive('Asking') as r",
+	}
+	for _, statement := range work {
+		b.Exec(statement) // the first message of a priority is told to readers
+	}
+	for _, statement := range work {
+		before := sqltest.Value[int64](b.Session, "select last_value from parley._p_catalog_version")
+		b.Exec(statement)
+		if after := sqltest.Value[int64](b.Session, "select last_value from parley._p_catalog_version"); after != before {
+			t.Errorf("%s moves the version on from %d to %d", statement, before, after)
 		}
 	}
 }
