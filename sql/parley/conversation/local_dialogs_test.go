@@ -142,8 +142,8 @@ func TestEachTableOfTheSearchMovesTheVersionOfTheCatalog(t *testing.T) {
 	}
 }
 
-// What programs and daemons do again and again changes nothing of the catalog, nor does a statement of it that happens to find no row:
-// each session would look for its services anew, and each daemon for its queues.
+// Programs and daemons change nothing of the catalog by their daily work, not even by a statement that finds no row: each session would
+// look for its services anew, and each daemon for its queues.
 func TestDailyWorkLeavesTheVersionOfTheCatalogAsItIs(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewWorld(t)
