@@ -56,12 +56,13 @@ func Worker(t testing.TB) string {
 	return ""
 }
 
-// root is the folder of this repository, in which tests run.
-func root() (string, error) {
+// source is the folder of the worker in this repository, in which tests run, also those of a module within it.
+func source() (string, error) {
 	folder, err := os.Getwd()
 	for err == nil {
-		if _, found := os.Stat(filepath.Join(folder, "go.mod")); found == nil {
-			return folder, nil
+		source := filepath.Join(folder, "internal", "flow", "mapping", "parley-xslt")
+		if _, found := os.Stat(source); found == nil {
+			return source, nil
 		}
 		if folder == filepath.Dir(folder) {
 			return "", errors.New("the tests do not run in the repository")
@@ -73,11 +74,10 @@ func root() (string, error) {
 
 // build makes parley-xslt in its folder. A lock keeps packages that are tested at the same time from making it together.
 func build() (string, error) {
-	folder, err := root()
+	folder, err := source()
 	if err != nil {
 		return "", err
 	}
-	folder = filepath.Join(folder, "internal", "flow", "mapping", "parley-xslt")
 	lock, err := os.OpenFile(filepath.Join(os.TempDir(), "parley-xslt.lock"), os.O_CREATE|os.O_RDWR, 0o666)
 	if err != nil {
 		return "", err
