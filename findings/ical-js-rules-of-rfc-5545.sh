@@ -2,8 +2,7 @@
 # ical.js 2.2.1 (npm), Node 20, beside rrule-temporal 2.2.8 (npm): two rules that stand as examples in RFC 5545 (3.8.5.3), Monday of week
 # number 20 and the 20th Monday of the year, come once a year there and each week in ical.js. BYSETPOS of a weekly rule is passed over, so
 # that the last of two days of a week is both days (3.3.10, BYSETPOS: any of the other BYxxx parts). A week number without a day gives
-# nothing at all, where the day comes from DTSTART. No error is set. Work planned so runs 52 times a year. A schedule for Parley is expanded
-# by the database.
+# nothing at all, where the day comes from DTSTART. No error is set. Work planned so runs 52 times a year, or never.
 #
 # Seen:
 #   FREQ=YEARLY;BYWEEKNO=20;BYDAY=MO
