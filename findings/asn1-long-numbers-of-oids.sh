@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # asn1 0.2.6 and asn1.js 5.4.1 (npm), Node 20, beside pyasn1 0.6.1 (PyPI), Python 3.11: a number in an object identifier has no upper limit
 # (X.660, and X.690, 8.19), and an identifier made of a UUID has one of up to 128 bits below 2.25 (X.667). Both packages keep the last 32
-# bits: asn1 reads another identifier, below zero at times, and asn1.js also writes one. The first octets hold two numbers together, and below
-# 2 the second may be 48 and more (8.19.4, with 2.999 as its example): asn1 takes 2.999 for 26.39. asn1.js refuses 2.999. No error is set for the
-# rest. Two schemas that are told apart by such identifiers become one.
+# bits: asn1 reads another identifier, below zero at times, and asn1.js also writes one. The first octets hold two numbers together, and
+# below 2 the second may be 48 and more (8.19.4; 2.999.3 is the example of 8.19.5): asn1 takes 2.999 for 26.39. asn1.js refuses 2.999. No
+# error is set for the rest. Two schemas that are told apart by such identifiers become one.
 #
 # Seen:
 #   2.999.3: asn1 reads 26.39.3

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # jmespath 0.16.0 and @metrichor/jmespath 0.3.1 (npm), Node 20, beside jmespath 1.1.0 (PyPI), Python 3.11: max_by and min_by take an
 # expression that gives numbers or texts (JMESPath, Built-in Functions, max_by and min_by). With texts, such as a date or a name, both
-# packages give undefined in place of an element, so that the last order of a list is none. to_number gives null for a text that is no number
-# of JSON (to_number); there an empty text is 0, and 0x10 is 16. sort_by takes texts and is right. No error is set. The Python package, by
-# the language's author, gives what the specification says for all of these.
+# packages give undefined in place of an element, so that the last order of a list is none. to_number gives null for a text that is no
+# number of JSON (to_number); there an empty text is 0, and 0x10 is 16. sort_by takes texts and is right. No error is set. The Python
+# package gives what the specification says for all of these.
 #
 # Seen:
 #   max_by(@, &day).id: jmespath null, @metrichor/jmespath null, Python 2

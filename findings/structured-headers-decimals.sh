@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# structured-headers 2.1.0 (npm), Node 20, beside http-sf 1.5.0 (PyPI), Python 3.11: a decimal in a structured field of HTTP is rounded to three
-# places, and where nothing is left behind the point, one zero stands there (RFC 9651, 4.1.5; a decimal ends with a digit by 3.3.2). The
-# package writes the point alone: 0.9999 is 1. and 0.0004 is 0. in a header. Its own reader and others refuse such a field, and by the
-# standard (4.2) the whole field is then left out, with all its other members. Numbers with up to three places come out right, so that a test
-# seldom sees it. A sender rounds such numbers before.
+# structured-headers 2.1.0 (npm), Node 20, beside http-sf 1.5.0 (PyPI), Python 3.11: a decimal in a structured field of HTTP is rounded to
+# three places, and where nothing is left behind the point, one zero stands there (RFC 9651, 4.1.5; a decimal ends with a digit by 3.3.2).
+# The package writes the point alone: 0.9999 is 1. and 0.0004 is 0. in a header. Its own reader and others refuse such a field, and by the
+# standard (4.2) the whole field is then left out, with all its other members. Numbers with up to three places come out right, so that a
+# test seldom sees it.
 #
 # Seen:
 #   0.9999: "load=1., id=7", by RFC 9651 "load=1.0, id=7"
