@@ -23,7 +23,6 @@ func (v *visitor) query(node ast.Node) bool {
 		v.when(len(n.Windows) > 0, n, "WINDOW")
 	case *ast.Top:
 		v.use(n, "TOP")
-		v.when(n.Percent && !isNumber(n.Count, "100"), n, "TOP n PERCENT")
 	case *ast.GroupBy:
 		v.use(n, "GROUP BY")
 		v.when(n.With != "", n, "GROUP BY "+n.With)

@@ -147,7 +147,6 @@ func (v *visitor) session(node ast.Node) bool {
 		}
 	case *ast.SetValue:
 		v.use(n, "SET "+n.Option)
-		v.when(strings.EqualFold(n.Option, "ROWCOUNT") && !isNumber(n.Value, "0"), n, "SET ROWCOUNT n")
 	case *ast.SetStatistics:
 		v.use(n, "SET STATISTICS")
 	case *ast.SetIdentityInsert:

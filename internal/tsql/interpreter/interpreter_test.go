@@ -195,7 +195,7 @@ func TestWhatIsNotThereIsNamedWithItsLine(t *testing.T) {
 		{"a statement with tables", "PRINT 'a'\nINSERT INTO t VALUES (1)\nPRINT 'b'", "a\nMsg 40510, Level 16, State 1, Line 2\nStatement 'INSERT' is not supported by Parley."},
 		{"a subquery", "PRINT 'a'\nIF EXISTS (SELECT * FROM t) PRINT 'b'", "Msg 40517, Level 16, State 1, Line 2\n'EXISTS (subquery)' is not supported by Parley."},
 		{"a function", "PRINT nothing('a')", "Msg 195, Level 15, State 10, Line 1\n'nothing' is not a recognized built-in function name."},
-		{"a setting", "SET ROWCOUNT 5", "Msg 40517, Level 16, State 1, Line 1\n'SET ROWCOUNT with a number other than 0' is not supported by Parley."},
+		{"a setting", "SET LANGUAGE Deutsch", "Msg 40517, Level 16, State 1, Line 1\n'SET LANGUAGE deutsch' is not supported by Parley."},
 	})
 }
 

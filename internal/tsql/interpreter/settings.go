@@ -172,11 +172,11 @@ var valueOptions = map[string]func(*Session, value.Value) *fault.Error{
 	},
 	"DEADLOCK_PRIORITY": func(*Session, value.Value) *fault.Error { return nil },
 	"ROWCOUNT": func(s *Session, v value.Value) *fault.Error {
-		if err := s.number(v, &s.options.rowCount); err != nil || s.options.rowCount == 0 {
-			return err
+		if v.IsNull() || !v.Kind().IsInteger() || v.Int64() < 0 {
+			return fault.New(507)
 		}
-		s.options.rowCount = 0
-		return expression.Unsupported("SET ROWCOUNT with a number other than 0")
+		s.options.rowCount = v.Int64()
+		return nil
 	},
 }
 
@@ -188,6 +188,9 @@ func (s *Session) number(v value.Value, to *int64) *fault.Error {
 	}
 	return err
 }
+
+// RowLimit gives the number of SET ROWCOUNT; 0 where all rows count.
+func (s *Session) RowLimit() int64 { return s.options.rowCount }
 
 // isolations has PostgreSQL's level for each of SQL Server's.
 var isolations = map[string]string{

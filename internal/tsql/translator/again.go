@@ -18,6 +18,7 @@ type again struct {
 	from       *interpreter.RowSource // of RECEIVE ... INTO
 	compiled   interpreter.Statement
 	generation int
+	isCut      bool // it was translated while SET ROWCOUNT limited statements
 }
 
 func (a *again) compile(ctx context.Context) *fault.Error {
@@ -25,7 +26,7 @@ func (a *again) compile(ctx context.Context) *fault.Error {
 	if err != nil {
 		return err.At(a.node.At().Line, "")
 	}
-	a.compiled, a.generation = compiled, a.translator.generation
+	a.compiled, a.generation, a.isCut = compiled, a.translator.generation, a.translator.isCutting()
 	return nil
 }
 
@@ -59,7 +60,7 @@ func (a *again) IsLocal() bool {
 
 // Run translates the statement again where it must, and runs it.
 func (a *again) Run(ctx context.Context, f *expression.Frame, sink session.Sink) (int64, bool, *fault.Error) {
-	if a.generation != a.translator.generation {
+	if a.generation != a.translator.generation || a.isCut != a.translator.isCutting() {
 		if err := a.compile(ctx); err != nil {
 			return 0, false, err
 		}

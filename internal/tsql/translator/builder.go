@@ -37,6 +37,7 @@ type builder struct {
 	recursive    *commonTable             // whose query is translated next, and may read itself
 	grouped      map[string]bool          // what GROUP BY of the specification that is translated lists; nil without one
 	all          []*source                // of all parts, for the names in errors
+	isCut        bool                     // SET ROWCOUNT limits the rows that the statement changes
 	readsUnicode bool                     // a conversion reads nvarchar as another type
 	faults       func(error) *fault.Error // gives errors that a part of another Translator can cause
 	action       *sqlExpression           // $action in OUTPUT of MERGE

@@ -145,6 +145,9 @@ func (t *Translator) open(ctx context.Context, c *cursor) *fault.Error {
 		return err
 	}
 	places := t.placed(r, c)
+	if c.isStatic || slices.Contains(c.node.Options, "KEYSET") { // others follow their rows
+		r.cutAtRowLimit()
+	}
 	c.rows, c.places = nil, nil
 	outer := c.frame.Outside
 	c.frame.Outside = ctx

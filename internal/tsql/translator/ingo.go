@@ -12,9 +12,9 @@ import (
 
 // An afterwards is what Go does with the rows of a query, because a part of its clauses has no form in SQL: it chooses, sorts and cuts.
 type afterwards struct {
-	filter *expression.Condition  // of WHERE
-	order  []sortTerm             // of ORDER BY, all of its terms
-	limit  *expression.Expression // of TOP
+	filter *expression.Condition // of WHERE
+	order  []sortTerm            // of ORDER BY, all of its terms
+	limits []rowLimit            // of TOP and of SET ROWCOUNT
 }
 
 type sortTerm struct {
@@ -24,8 +24,7 @@ type sortTerm struct {
 
 // mayChoose reports whether Go may choose or sort the rows of a query: nothing that the database does depends on the rows before.
 func mayChoose(node *ast.Specification, q *ast.Query, list listing) bool {
-	isCutByRows := node.Top == nil || !node.Top.Percent && !node.Top.WithTies
-	return list == shownTo && node.Quantifier != "DISTINCT" && q.Offset == nil && isCutByRows
+	return list == shownTo && node.Quantifier != "DISTINCT" && q.Offset == nil && (node.Top == nil || !node.Top.WithTies)
 }
 
 // where translates WHERE: to SQL, and for the parts between AND that have no form there to a condition of Go, where it may choose.
@@ -123,35 +122,10 @@ func (b *builder) sorted(s *selection, q *ast.Query, items []item, isDistinct, i
 	return "", nil
 }
 
-// cut translates TOP and OFFSET: to SQL, or TOP to a limit of Go where Go chooses or sorts.
-func (b *builder) cut(s *selection, top *ast.Top, q *ast.Query) (string, *fault.Error) {
-	if s.after.filter == nil && s.after.order == nil || top == nil {
-		return b.limits(top, q)
-	}
-	limit, err := rowsOfTop(top.Count, goScope{builder: b})
-	s.after.limit = limit
-	return "", err
-}
-
-// rowsOfTop compiles the number of rows of TOP. Error 1014 for NULL and below 0.
-func rowsOfTop(node ast.Expression, scope expression.Scope) (*expression.Expression, *fault.Error) {
-	e, err := expression.CompileAs(node, value.Of(value.BigInt), scope)
-	if err != nil {
-		return nil, err
-	}
-	return &expression.Expression{Type: e.Type, Evaluate: func(f *expression.Frame) (value.Value, *fault.Error) {
-		v, err := e.Evaluate(f)
-		if err == nil && (v.IsNull() || v.Int64() < 0) {
-			err = fault.New(1014)
-		}
-		return v, err
-	}}, nil
-}
-
 // keepsRows reports whether the rows are read before results are computed of them: to be sorted or cut, or because a result asks the
 // database, which is busy while rows come.
 func (r *reading) keepsRows() bool {
-	return r.builder.callsModules || r.after.order != nil || r.after.limit != nil
+	return r.builder.callsModules || r.after.order != nil || r.after.limits != nil
 }
 
 // chosen reports whether the condition of Go takes the row of the frame.
@@ -208,12 +182,12 @@ func (a *afterwards) apply(f *expression.Frame, rows [][]value.Value) ([][]value
 	if failed != nil {
 		return nil, failed
 	}
-	if a.limit != nil {
-		v, err := a.limit.Evaluate(f)
+	for _, limit := range a.limits {
+		n, err := limit.of(f, len(kept))
 		if err != nil {
 			return nil, err
 		}
-		kept = kept[:min(int64(len(kept)), v.Int64())]
+		kept = kept[:n]
 	}
 	given := make([][]value.Value, len(kept))
 	for i, k := range kept {

@@ -193,7 +193,7 @@ func (t *Translator) insert(ctx context.Context, node *ast.Insert, s expression.
 	if err != nil {
 		return nil, err
 	}
-	i.prefix = prefix
+	i.prefix, i.isCut = prefix, t.isCutting() && !node.IsDefault
 	switch {
 	case node.IsDefault:
 		return i.finished("default values")
@@ -222,6 +222,7 @@ func (i *insertion) values() (interpreter.Statement, *fault.Error) {
 		}
 		rows = append(rows, "("+strings.Join(cells, ", ")+")")
 	}
+	i.isCut = i.isCut && len(rows) > 1
 	return i.finished("values " + strings.Join(rows, ", "))
 }
 
@@ -351,7 +352,7 @@ func (i *insertion) finished(rows string) (*change, *fault.Error) {
 	if len(names) > 0 && !i.node.IsDefault {
 		list = " (" + quoteAll(names) + ")"
 	}
-	limits, err := i.limit(i.node.Top)
+	limits, err := i.limitOfChange(i.node.Top, rows)
 	if err != nil {
 		return nil, err
 	}

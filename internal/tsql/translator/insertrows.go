@@ -17,7 +17,7 @@ func (i *insertion) rows(ctx context.Context, f *expression.Frame, rows [][]valu
 		return 0, nil
 	}
 	b := i.translator.builder(ctx, i.scope)
-	b.names, b.tables = &names{}, i.tables
+	b.names, b.tables, b.isCut = &names{}, i.tables, i.isCut
 	again := *i
 	again.builder = b
 	var written []string

@@ -52,6 +52,7 @@ func (t *Translator) merge(ctx context.Context, node *ast.Merge, s expression.Sc
 		return nil, err
 	}
 	b := t.builder(ctx, s)
+	b.isCut = t.isCutting()
 	prefix, done, err := b.with(node.With)
 	defer done()
 	if err != nil {
@@ -232,8 +233,9 @@ func (m *merge) choices() (string, *fault.Error) {
 			m.source.reading + " where not exists (select from " + mergeSource + " as " + mergeReading + " where " + m.on + ")"
 	}
 	m.names.sources = nil
-	limit, err := m.limit(m.node.Top)
-	return "select * from (" + rows + ") as c where c.act is not null" + limit, err
+	chosen := "select * from (" + rows + ") as c where c.act is not null"
+	limit, err := m.limitOfChange(m.node.Top, chosen)
+	return chosen + limit, err
 }
 
 // choice writes the number of the first clause of a kind whose condition holds.

@@ -190,52 +190,6 @@ func (b *builder) offset(q *ast.Query) (string, *fault.Error) {
 	return sql.String(), nil
 }
 
-// rowCount translates the number of rows of TOP.
-func (b *builder) rowCount(node ast.Expression) (sqlExpression, *fault.Error) {
-	if !b.readsRows(node) {
-		count, err := rowsOfTop(node, goScope{builder: b})
-		if err != nil {
-			return sqlExpression{}, err
-		}
-		return b.parameter(count, ""), nil
-	}
-	e, err := b.expression(node)
-	if err != nil {
-		return e, err
-	}
-	return b.convert(e, value.Of(value.BigInt), implicit)
-}
-
-// limit translates TOP: the words behind ORDER BY.
-func (b *builder) limit(top *ast.Top) (string, *fault.Error) {
-	if top == nil {
-		return "", nil
-	}
-	if top.Percent && isAllPercent(top.Count) {
-		return "", nil
-	}
-	if top.Percent {
-		return "", expression.Unsupported("TOP ... PERCENT")
-	}
-	e, err := b.rowCount(top.Count)
-	if err != nil {
-		return "", err
-	}
-	if top.WithTies {
-		return " fetch first " + e.sql + " rows with ties", nil
-	}
-	return " limit " + e.sql, nil
-}
-
-// isAllPercent reports whether TOP says 100 PERCENT, which takes all rows.
-func isAllPercent(count ast.Expression) bool {
-	if inner, is := count.(*ast.Parenthesis); is {
-		return isAllPercent(inner.Inner)
-	}
-	literal, is := count.(*ast.Literal)
-	return is && literal.Kind == ast.Integer && literal.Text == "100"
-}
-
 // with translates the common tables of a statement. They stay in sight until the returned function is called.
 func (b *builder) with(node *ast.With) (string, func(), *fault.Error) {
 	b.names = &names{outer: b.names}

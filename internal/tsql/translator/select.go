@@ -200,6 +200,7 @@ func (t *Translator) selects(ctx context.Context, node *ast.Select, scope expres
 	if err != nil {
 		return nil, err
 	}
+	r.cutAtRowLimit()
 	return &selectStatement{r}, nil
 }
 

@@ -37,6 +37,7 @@ func (s *selectInto) Run(ctx context.Context, f *expression.Frame, sink session.
 	if err != nil {
 		return 0, false, err
 	}
+	r.cutAtRowLimit()
 	made, err := t.target(ctx, s.body.Into.Table)
 	if err != nil {
 		return 0, false, err

@@ -85,26 +85,17 @@ func (b *builder) specification(node *ast.Specification, q *ast.Query, list list
 	if isPlain {
 		s.source = b.onlyTable()
 	}
-	limits, err := b.cut(s, node.Top, q)
+	quantifier := map[string]string{"DISTINCT": "distinct "}[node.Quantifier]
+	rows := "select " + quantifier + b.list(s, list) + b.nextLevel(recursive) + clauses.String()
+	limits, err := b.cut(s, node.Top, q, rows)
 	if err != nil {
 		return nil, err
 	}
 	if !isPlain || list == computed {
 		locks = ""
 	}
-	quantifier := map[string]string{"DISTINCT": "distinct "}[node.Quantifier]
-	s.sql = "select " + quantifier + b.list(s, list) + b.nextLevel(recursive) + clauses.String() + order + limits + locks
+	s.sql = rows + order + limits + locks
 	return s, nil
-}
-
-// limits translates TOP and OFFSET.
-func (b *builder) limits(top *ast.Top, q *ast.Query) (string, *fault.Error) {
-	limit, err := b.limit(top)
-	if err != nil {
-		return "", err
-	}
-	offset, err := b.offset(q)
-	return limit + offset, err
 }
 
 // list writes the list of results.
@@ -295,58 +286,6 @@ func (b *builder) computedInDatabase(s *selection, items []item, list listing) *
 		s.results = append(s.results, read)
 	}
 	return nil
-}
-
-// groups translates GROUP BY and HAVING.
-func (b *builder) groups(node *ast.Specification) (sql string, err *fault.Error) {
-	if node.GroupBy != nil {
-		if sql, err = b.groupBy(node.GroupBy); err != nil {
-			return "", err
-		}
-	}
-	if node.Having == nil {
-		return sql, nil
-	}
-	having, err := b.condition(node.Having)
-	return sql + " having " + having, err
-}
-
-// groupBy translates GROUP BY.
-func (b *builder) groupBy(node *ast.GroupBy) (string, *fault.Error) {
-	listed := map[string]bool{}
-	defer func() { b.grouped = listed }()
-	items, err := b.groupItems(node.Items, listed)
-	if err != nil {
-		return "", err
-	}
-	if node.With != "" {
-		items = strings.ToLower(node.With) + " (" + items + ")"
-	}
-	return " group by " + items, nil
-}
-
-func (b *builder) groupItems(nodes []*ast.GroupItem, listed map[string]bool) (string, *fault.Error) {
-	var parts []string
-	for _, node := range nodes {
-		if node.Kind == "" {
-			e, err := b.expression(node.Value)
-			if err != nil {
-				return "", err
-			}
-			parts, listed[e.sql] = append(parts, e.sql), true
-			continue
-		}
-		inner, err := b.groupItems(node.Items, listed)
-		if err != nil {
-			return "", err
-		}
-		kind := strings.ToLower(node.Kind)
-		if kind == "list" {
-			kind = ""
-		}
-		parts = append(parts, kind+" ("+inner+")")
-	}
-	return strings.Join(parts, ", "), nil
 }
 
 // orderBy translates ORDER BY: of names of results, of their numbers, of other expressions.

@@ -46,6 +46,8 @@ func (t *Translator) altered(
 		return nil, expression.Unsupported(node.verb + " of this form")
 	}
 	b := t.builder(ctx, s)
+	_, isCurrent := node.where.(*ast.CurrentOf)
+	b.isCut = t.isCutting() && !isCurrent
 	prefix, done, err := b.with(node.with)
 	defer done()
 	if err != nil {
@@ -72,17 +74,17 @@ func (g *targeting) choose(c *change) *fault.Error {
 	if g.preview != nil {
 		g.readBefore(c)
 	}
-	if g.node.top != nil && len(g.names.sources) == 1 {
+	limits, err := g.limitOfChange(g.node.top, "select 1 from "+g.sources()+g.chosen)
+	if limits != "" && len(g.names.sources) == 1 {
 		g.chosen += g.keyOrder(true)
 	}
-	limits, err := g.limit(g.node.top)
 	g.chosen += limits
 	return err
 }
 
 // isPlain reports whether the rows are those of the target alone that the condition chooses.
 func (g *targeting) isPlain() bool {
-	return g.node.from == nil && !g.isThrough && g.node.top == nil && g.locks == "" && g.preview == nil
+	return g.node.from == nil && !g.isThrough && g.node.top == nil && !g.isCut && g.locks == "" && g.preview == nil
 }
 
 // targeted resolves the target: an alias or a table of FROM, or a table alone.

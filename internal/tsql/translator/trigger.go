@@ -302,6 +302,8 @@ type Host interface {
 	Call(ctx context.Context, node *ast.Function, result value.Type, arguments []value.Value) (value.Value, *fault.Error)
 	CallTable(ctx context.Context, node *ast.Function, arguments []value.Value, read func(value.Value) ([][]string, *fault.Error)) (
 		[][]string, *fault.Error)
+	// RowLimit gives the number of SET ROWCOUNT; 0 where all rows count.
+	RowLimit() int64
 }
 
 // SetHost gives the session that runs triggers and functions.

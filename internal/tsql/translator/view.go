@@ -44,13 +44,7 @@ func (t *Translator) viewStatements(ctx context.Context, node *ast.View, name st
 	if err != nil {
 		return nil, err
 	}
-	query := *node.Query
-	if specification, is := query.Body.(*ast.Specification); is && specification.Top != nil && specification.Top.Percent {
-		// TOP 100 PERCENT is the idiom for ORDER BY in a view, which orders nothing.
-		plain := *specification
-		plain.Top, query.Body = nil, &plain
-	}
-	sql, columns, err := b.derived(&query)
+	sql, columns, err := b.derived(node.Query)
 	if err != nil {
 		return nil, err
 	}
