@@ -33,6 +33,9 @@ type builder struct {
 	namespaces   []*ast.XMLNamespace
 	inline       map[string]sqlExpression // arguments of the table function that is translated, by the parameter's lower name
 	beside       ast.TableSource          // the left side of the APPLY whose right side is translated
+	// stands is the source of FROM that UPDATE or DELETE changes the table behind, standsFor writes it.
+	stands       ast.TableSource
+	standsFor    func() (string, *fault.Error)
 	callsModules bool                     // a result calls a function of the user: the rows are read before it
 	recursive    *commonTable             // whose query is translated next, and may read itself
 	grouped      map[string]bool          // what GROUP BY of the specification that is translated lists; nil without one

@@ -44,6 +44,9 @@ func (b *builder) from(sources []ast.TableSource) (string, *fault.Error) {
 }
 
 func (b *builder) source(node ast.TableSource) (string, *fault.Error) {
+	if node == b.stands && node != nil {
+		return b.standsFor()
+	}
 	switch node := node.(type) {
 	case *ast.TableName:
 		return b.tableName(node)
@@ -335,7 +338,8 @@ func (b *builder) resolve(name ast.Name) (sqlExpression, *fault.Error) {
 func (b *builder) pseudoColumn(node *ast.PseudoColumn) (sqlExpression, *fault.Error) {
 	switch node.Name {
 	case placePseudo:
-		return sqlExpression{sql: b.names.sources[0].reading + ".ctid", typ: value.Of(value.BigInt)}, nil
+		s := b.names.sources[0]
+		return sqlExpression{sql: s.table.place(s.reading), typ: value.Of(value.BigInt)}, nil
 	case "$ACTION":
 		if b.action != nil {
 			return *b.action, nil

@@ -93,7 +93,9 @@ func (t *Translator) targeted(b *builder, verb string, node *ast.Target, from []
 	common := b.commonTarget(node)
 	b.names = &names{outer: b.names}
 	if from == nil && common != nil {
-		return g, g.through(common)
+		sql, err := g.through(common)
+		g.from = sql
+		return g, err
 	}
 	if from == nil {
 		table, into, err := b.target(node, nil)
@@ -108,6 +110,12 @@ func (t *Translator) targeted(b *builder, verb string, node *ast.Target, from []
 		g.source = sourceOf(table, alias, quote(b.alias("t")))
 		b.names.sources = append(b.names.sources, g.source)
 		return g, nil
+	}
+	if source, query, err := b.queryInFrom(node, from); err != nil || query != nil {
+		if err == nil {
+			err = g.inFrom(from, source, query)
+		}
+		return g, err
 	}
 	sql, err := b.from(from)
 	if err != nil {
@@ -170,10 +178,10 @@ func skipping(hints []*ast.TableHint) string {
 const foundRows = "found"
 
 // rowKey gives what tells the rows of the target apart, and the condition that finds them again: the primary key, because a row that
-// another transaction changed meanwhile is found by it and not by its place. Without a key it is the place.
+// another transaction changed meanwhile is found by it and not by its place. Without a key it is the place, of a view all values.
 func (g *targeting) rowKey(reading string) (selected []string, matched string) {
 	if len(g.table.key) == 0 {
-		return []string{g.source.reading + ".ctid as k1"}, reading + ".ctid = " + foundRows + ".k1"
+		return []string{g.table.place(g.source.reading) + " as k1"}, g.table.place(reading) + " = " + foundRows + ".k1"
 	}
 	var parts []string
 	for i, name := range g.table.key {
