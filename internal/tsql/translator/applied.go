@@ -37,9 +37,7 @@ func (b *builder) resultCells(shape *relation, first int) (columns []sourceColum
 // parameter, each behind its arguments. Under READ COMMITTED a row that another session changes in between may be missed, as a scan of
 // SQL Server may miss one that moves; the other levels read both from one snapshot.
 func (b *builder) appliedTable(f *userFunction, node *ast.Call, alias ast.Alias, shape *relation) (string, *fault.Error) {
-	if b.beside == nil || b.isDefinition || len(b.inline) > 0 {
-		return "", expression.Unsupported("APPLY of a function of several statements")
-	}
+	refused := expression.Unsupported("APPLY of a function of several statements")
 	if len(node.Arguments) != len(f.parameters) {
 		return "", fault.New(313, node.Name.String())
 	}
@@ -48,7 +46,7 @@ func (b *builder) appliedTable(f *userFunction, node *ast.Call, alias ast.Alias,
 		rows, err := t.host.CallTable(ctx, f.node, values, func(v value.Value) ([][]string, *fault.Error) { return t.rowsOf(ctx, v) })
 		return references(rows), err
 	}
-	results, key, err := b.appliedTo(f.parameters, node.Arguments, call)
+	results, key, err := b.appliedTo(f.parameters, node.Arguments, refused, call)
 	if err != nil {
 		return "", err
 	}
@@ -58,24 +56,25 @@ func (b *builder) appliedTable(f *userFunction, node *ast.Call, alias ast.Alias,
 
 // appliedTo gives a parameter with what a call gives for each list of arguments, and the list of a row.
 func (b *builder) appliedTo(
-	parameters []value.Type, nodes []ast.Expression, call func(context.Context, []value.Value) ([][]*string, *fault.Error),
+	parameters []value.Type, nodes []ast.Expression, refused *fault.Error,
+	call func(context.Context, []value.Value) ([][]*string, *fault.Error),
 ) (results, key string, _ *fault.Error) {
-	before := b.translator.builder(b.ctx, b.scope)
-	before.names, before.namespaces = &names{}, b.namespaces
-	rows, err := before.source(b.beside)
+	key, _, err := b.keyOf(parameters, nodes)
 	if err != nil {
 		return "", "", err
 	}
-	list, arguments, err := before.keyOf(parameters, nodes)
-	if err != nil {
-		return "", "", err
-	}
-	reads := "select " + list + ", " + strings.Join(arguments, ", ") + " from " + rows
-	sent := b.parameter(&expression.Expression{Type: document, Evaluate: func(frame *expression.Frame) (value.Value, *fault.Error) {
-		return before.apply(parameters, reads, frame, call)
-	}}, "")
-	key, _, err = b.keyOf(parameters, nodes)
-	return sent.sql, key, err
+	err = b.ahead(refused, func(before *builder, prefix, rows string, l sight) *fault.Error {
+		list, arguments, err := before.keyOf(parameters, nodes)
+		if err != nil {
+			return err
+		}
+		reads := prefix + l.lists(list, arguments, rows)
+		results = b.parameter(&expression.Expression{Type: document, Evaluate: func(frame *expression.Frame) (value.Value, *fault.Error) {
+			return before.apply(parameters, reads, frame, call)
+		}}, "").sql
+		return nil
+	})
+	return results, key, err
 }
 
 // joinedByKey gives the rows that stand behind a list of arguments. PostgreSQL joins the list by the arguments, and may ask for rows that a

@@ -32,7 +32,11 @@ type builder struct {
 	nextAlias    int
 	namespaces   []*ast.XMLNamespace
 	inline       map[string]sqlExpression // arguments of the table function that is translated, by the parameter's lower name
-	beside       ast.TableSource          // the left side of the APPLY whose right side is translated
+	beside       []sight                  // the sources of FROM whose rows the part that is translated sees, the nearest last
+	common       *ast.With                // the common tables in sight
+	computes     bool                     // Go computes ahead what has no form in SQL
+	computed     map[string]sqlExpression // what it computes ahead, by its shape and the values that it reads
+	fallsBack    bool                     // a query whose list has no form in SQL goes through Go
 	// stands is the source of FROM that UPDATE or DELETE changes the table behind, standsFor writes it.
 	stands       ast.TableSource
 	standsFor    func() (string, *fault.Error)

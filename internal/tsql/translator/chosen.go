@@ -17,14 +17,20 @@ import (
 // parameter. Under READ COMMITTED a row that another session changes in between may be missed, as a scan of SQL Server may miss one that
 // moves; the other levels read both from one snapshot.
 func (b *builder) chosenBefore(from []ast.TableSource, node ast.Condition, refused *fault.Error) (string, *fault.Error) {
-	if b.isDefinition || isOuter(from) {
+	if b.isDefinition {
 		return "", refused
 	}
+	places := !isOuter(from)
 	var written []string
 	for _, part := range conjuncts(node) {
 		sql, err := b.condition(part)
-		if err != nil && err.Number == unsupported {
+		if err != nil && err.Number == unsupported && places {
 			sql, err = b.placesOf(part, err)
+		}
+		if err != nil && err.Number == unsupported {
+			b.computes = true
+			sql, err = b.condition(part)
+			b.computes = false
 		}
 		if err != nil {
 			return "", err

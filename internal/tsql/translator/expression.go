@@ -61,6 +61,9 @@ func (b *builder) expression(node ast.Expression) (sqlExpression, *fault.Error) 
 		return b.constant(node)
 	}
 	e, err := b.ofRows(node)
+	if err != nil && err.Number == unsupported {
+		e, err = b.computedAhead(node, err)
+	}
 	if err != nil {
 		return e, err.At(node.At().Line, "")
 	}

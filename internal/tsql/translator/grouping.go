@@ -4,11 +4,12 @@ import (
 	"strings"
 
 	"github.com/parley-broker/parley/internal/tsql/ast"
+	"github.com/parley-broker/parley/internal/tsql/expression"
 	"github.com/parley-broker/parley/internal/tsql/fault"
 )
 
-// groups translates GROUP BY and HAVING.
-func (b *builder) groups(node *ast.Specification) (sql string, err *fault.Error) {
+// groups translates GROUP BY and HAVING: to SQL, or HAVING to a condition of Go where it has no form there and Go may choose.
+func (b *builder) groups(s *selection, node *ast.Specification, isFree bool) (sql string, err *fault.Error) {
 	if node.GroupBy != nil {
 		if sql, err = b.groupBy(node.GroupBy); err != nil {
 			return "", err
@@ -18,6 +19,10 @@ func (b *builder) groups(node *ast.Specification) (sql string, err *fault.Error)
 		return sql, nil
 	}
 	having, err := b.condition(node.Having)
+	if err != nil && err.Number == unsupported && isFree {
+		s.after.filter, err = expression.CompileCondition(node.Having, goScope{builder: b, leaves: &s.leaves})
+		return sql, err
+	}
 	return sql + " having " + having, err
 }
 

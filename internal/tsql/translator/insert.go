@@ -307,7 +307,9 @@ func (t *Translator) shownTable(r *relation) string {
 
 // query inserts the rows of a query: in the database, or through Go where a result has no form in SQL.
 func (i *insertion) query() (interpreter.Statement, *fault.Error) {
+	i.fallsBack = true
 	sql, columns, err := i.derived(i.node.Query)
+	i.fallsBack = false
 	if err != nil && err.Number != unsupported {
 		return nil, err
 	}

@@ -84,11 +84,9 @@ func (b *builder) jsonRows(nodes []ast.Expression, found func([]value.Value) ([]
 func (b *builder) appliedJSON(
 	nodes []ast.Expression, alias ast.Alias, columns []sourceColumn, found func([]value.Value) ([][]*string, *fault.Error),
 ) (string, *fault.Error) {
-	if b.beside == nil || b.isDefinition || len(b.inline) > 0 {
-		return "", expression.Unsupported("OPENJSON() of a column")
-	}
+	refused := expression.Unsupported("OPENJSON() of a column")
 	parameters := []value.Type{document, document}[:len(nodes)]
-	results, key, err := b.appliedTo(parameters, nodes, func(_ context.Context, values []value.Value) ([][]*string, *fault.Error) {
+	results, key, err := b.appliedTo(parameters, nodes, refused, func(_ context.Context, values []value.Value) ([][]*string, *fault.Error) {
 		return found(values)
 	})
 	if err != nil {

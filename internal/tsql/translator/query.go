@@ -193,7 +193,8 @@ func (b *builder) offset(q *ast.Query) (string, *fault.Error) {
 // with translates the common tables of a statement. They stay in sight until the returned function is called.
 func (b *builder) with(node *ast.With) (string, func(), *fault.Error) {
 	b.names = &names{outer: b.names}
-	done := func() { b.names = b.names.outer }
+	outer := b.common
+	done := func() { b.names, b.common = b.names.outer, outer }
 	if node == nil {
 		return "", done, nil
 	}
@@ -202,7 +203,8 @@ func (b *builder) with(node *ast.With) (string, func(), *fault.Error) {
 	}
 	b.namespaces = node.Namespaces
 	var parts []string
-	for _, common := range node.Tables {
+	for i, common := range node.Tables {
+		b.common = &ast.With{Tables: node.Tables[:i]}
 		sql, err := b.commonTable(common)
 		if err != nil {
 			return "", done, err
@@ -212,6 +214,7 @@ func (b *builder) with(node *ast.With) (string, func(), *fault.Error) {
 	if parts == nil {
 		return "", done, nil
 	}
+	b.common = &ast.With{Tables: node.Tables}
 	return "with recursive " + strings.Join(parts, ", ") + " ", done, nil
 }
 

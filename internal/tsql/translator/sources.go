@@ -217,8 +217,8 @@ func (b *builder) join(node *ast.Join) (string, *fault.Error) {
 		lateral = "lateral "
 	}
 	outer := b.beside
-	if b.beside = nil; lateral != "" {
-		b.beside = node.Left
+	if lateral != "" {
+		b.beside = append(slices.Clip(outer), sight{sources: []ast.TableSource{node.Left}})
 	}
 	right, err := b.source(node.Right)
 	if b.beside = outer; err != nil {
@@ -235,7 +235,7 @@ func (b *builder) join(node *ast.Join) (string, *fault.Error) {
 	case "OUTER APPLY":
 		return left + " left join " + lateral + right + " on true", nil
 	}
-	on, err := b.condition(node.On)
+	on, err := b.onCondition(node)
 	if err != nil {
 		return "", err
 	}

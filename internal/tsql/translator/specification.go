@@ -34,9 +34,9 @@ type item struct {
 
 func (b *builder) specification(node *ast.Specification, q *ast.Query, list listing) (*selection, *fault.Error) {
 	b.names = &names{outer: b.names}
-	grouped := b.grouped
-	b.grouped = nil
-	defer func() { b.names, b.grouped = b.names.outer, grouped }()
+	grouped, beside, computes, fallsBack := b.grouped, b.beside, b.computes, b.fallsBack
+	b.grouped, b.computes, b.fallsBack = nil, false, false
+	defer func() { b.names, b.grouped, b.beside, b.computes = b.names.outer, grouped, beside, computes }()
 	recursive := b.recursive
 	b.recursive = nil
 	var clauses strings.Builder
@@ -47,6 +47,7 @@ func (b *builder) specification(node *ast.Specification, q *ast.Query, list list
 			return nil, err
 		}
 		clauses.WriteString(" from " + sql)
+		b.beside = append(slices.Clip(beside), sight{sources: node.From})
 		locks = lockOf(node.From)
 	}
 	s := &selection{}
@@ -61,7 +62,8 @@ func (b *builder) specification(node *ast.Specification, q *ast.Query, list list
 		return nil, err
 	}
 	clauses.WriteString(where)
-	groups, err := b.groups(node)
+	b.computes = !isPlain || !fallsBack
+	groups, err := b.groups(s, node, isFree)
 	if err != nil {
 		return nil, err
 	}
@@ -70,11 +72,12 @@ func (b *builder) specification(node *ast.Specification, q *ast.Query, list list
 	if list == shownTo && node.Quantifier != "DISTINCT" && groupsColumns(node.GroupBy) {
 		err = b.computedInGo(s, items)
 	} else {
-		err = b.computedInDatabase(s, items, list)
+		err = b.computedInDatabase(s, items, list, node.Quantifier == "DISTINCT")
 	}
 	if err != nil {
 		return nil, err
 	}
+	b.computes = !isFree || !isPlain
 	order, err := b.sorted(s, q, items, node.Quantifier == "DISTINCT", isFree)
 	if err == nil && order == "" && list == shownTo {
 		order, err = b.ownOrder(node, isPlain, len(s.leaves))
@@ -253,24 +256,35 @@ func (b *builder) assigned(i item, scope expression.Scope) (slot int, e *express
 	return slot, e, err
 }
 
-// computedInDatabase translates the results. An item that assigns takes its value from a column of its own.
-func (b *builder) computedInDatabase(s *selection, items []item, list listing) *fault.Error {
+// computedInDatabase translates the results. An item that assigns takes its value from a column of its own. Go computes one of sums that
+// has no form in SQL, such as FORMAT(SUM(n), 'N0'), where the rows are shown as they are.
+func (b *builder) computedInDatabase(s *selection, items []item, list listing, isDistinct bool) *fault.Error {
 	if list == existing {
 		return nil
 	}
-	for n, i := range items {
+	for _, i := range items {
 		var e sqlExpression
 		var err *fault.Error
 		if i.column != nil {
 			e = *i.column
 		} else if e, err = b.expression(i.node); err != nil {
-			return err
+			if err.Number != unsupported || list != shownTo || isDistinct || i.variable != "" {
+				return err
+			}
+			read, err := expression.Compile(i.node, goScope{builder: b, leaves: &s.leaves})
+			if err != nil {
+				return err
+			}
+			s.results = append(s.results, read)
+			s.columns = append(s.columns, sourceColumn{name: i.name, typ: shown(read.Type)})
+			continue
 		}
 		if e.typ.Kind == value.Unknown {
 			e = sqlExpression{sql: "(null::integer)", typ: value.Of(value.Int)}
 		}
+		at := len(s.leaves)
 		s.leaves = append(s.leaves, e)
-		read := &expression.Expression{Type: e.typ, Evaluate: func(f *expression.Frame) (value.Value, *fault.Error) { return f.Row[n], nil }}
+		read := &expression.Expression{Type: e.typ, Evaluate: func(f *expression.Frame) (value.Value, *fault.Error) { return f.Row[at], nil }}
 		if i.variable != "" {
 			slot, t, known := b.scope.Variable(i.variable)
 			if !known {

@@ -38,6 +38,17 @@ type alteration struct {
 	where  ast.Condition
 }
 
+// sources gives what the statement reads: FROM, or the target alone.
+func (a *alteration) sources() []ast.TableSource {
+	switch {
+	case a.from != nil:
+		return a.from
+	case a.target.Variable != "":
+		return []ast.TableSource{&ast.TableVariable{Name: a.target.Variable}}
+	}
+	return []ast.TableSource{&ast.TableName{Name: a.target.Name}}
+}
+
 // altered resolves the target of UPDATE or DELETE and its sources, which stay in sight while the rest is translated.
 func (t *Translator) altered(
 	ctx context.Context, s expression.Scope, node alteration, rest func(*targeting, *change) (interpreter.Statement, *fault.Error),
@@ -57,6 +68,7 @@ func (t *Translator) altered(
 	if err != nil {
 		return nil, err
 	}
+	b.beside = []sight{{sources: node.sources()}}
 	defer func() { b.names = b.names.outer }()
 	g.node, g.prefix, g.locks = node, prefix, skipping(node.target.Hints)
 	return rest(g, &change{builder: b, verb: node.verb, table: g.table, written: node.target.Name.String(), identity: -1})
