@@ -43,6 +43,15 @@ FROM sys.objects AS o JOIN sys.schemas AS s ON s.schema_id = o.schema_id LEFT JO
   ('UQ', N'unique key cns'), ('V', N'view')) AS k (type, kind) ON k.type = o.type
 WHERE o.object_id = @id
 DECLARE @kind char(2) = (SELECT type FROM sys.objects WHERE object_id = @id)
+IF EXISTS (SELECT * FROM sys.parameters WHERE object_id = @id)
+  SELECT p.name AS Parameter_name, t.name AS Type, p.max_length AS Length,
+    CASE WHEN b.name IN (N'nchar', N'nvarchar') THEN p.max_length / 2 WHEN b.name IN (N'char', N'varchar', N'binary', N'varbinary')
+      THEN p.max_length ELSE NULLIF(p.precision, 0) END AS Prec,
+    CASE WHEN b.name IN (N'float', N'real', N'bit') OR p.precision = 0 THEN NULL ELSE CONVERT(int, p.scale) END AS Scale,
+    p.parameter_id AS Param_order, CASE WHEN b.name LIKE N'%char' OR b.name LIKE N'%text' THEN b.collation_name END AS Collation
+  FROM sys.parameters AS p LEFT JOIN sys.types AS t ON t.user_type_id = p.user_type_id
+    LEFT JOIN sys.types AS b ON b.user_type_id = p.system_type_id
+  WHERE p.object_id = @id ORDER BY p.parameter_id
 IF @kind NOT IN ('U', 'V') RETURN 0
 SELECT c.name AS Column_name, t.name AS Type, CASE c.is_computed WHEN 1 THEN 'yes' ELSE 'no' END AS Computed,
   CONVERT(int, c.max_length) AS Length,

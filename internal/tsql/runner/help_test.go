@@ -88,12 +88,31 @@ User_type Storage_type Length Prec Scale Nullable Default_Name Rule_Name Collati
 phone varchar 20 0 0 no none none SQL_Latin1_General_CP1_CI_AS`},
 		{"a type", "EXEC sp_help phone", "Type_name Storage_type Length Prec Scale Nullable Default_name Rule_name Collation\nphone varchar 20 0 0 no none none SQL_Latin1_General_CP1_CI_AS"},
 		{"a procedure", "EXEC sp_help shows", "Name Owner Type Created_datetime\nshows dbo stored procedure 1900-01-01 00:00:00.000"},
+		{"a procedure with parameters", "CREATE PROCEDURE takes @a int, @b nvarchar(10) = N'x', @c decimal(9,2) OUTPUT, @d phone, @e varchar(max), @f sysname WITH EXECUTE AS OWNER, RECOMPILE AS SELECT 1\nGO\nEXEC sp_help takes\nSELECT is_recompiled, execute_as_principal_id FROM sys.sql_modules WHERE object_id = OBJECT_ID('takes')\nDROP PROCEDURE takes", `Name Owner Type Created_datetime
+takes dbo stored procedure 1900-01-01 00:00:00.000
+Parameter_name Type Length Prec Scale Param_order Collation
+@a int 4 10 0 1 NULL
+@b nvarchar 20 10 NULL 2 SQL_Latin1_General_CP1_CI_AS
+@c decimal 5 9 2 3 NULL
+@d phone 20 20 NULL 4 SQL_Latin1_General_CP1_CI_AS
+@e varchar -1 -1 NULL 5 SQL_Latin1_General_CP1_CI_AS
+@f sysname 256 128 NULL 6 SQL_Latin1_General_CP1_CI_AS
+is_recompiled execute_as_principal_id
+1 -2`},
 		{"a table without anything", "EXEC sp_helpconstraint note, 'nomsg'", "No constraints are defined on object 'note', or you do not have permissions.\nNo foreign keys reference table 'note', or you do not have permissions on referencing tables."},
 		{"nothing", "DECLARE @r int\nEXEC @r = sp_help 'nothing'\nPRINT @r", "Msg 15009, Level 16, State 1, Procedure sp_help, Line 27\nThe object 'nothing' does not exist in database 'DB' or is invalid for this operation.\n1"},
 		{"of another database", "EXEC sp_help 'other.dbo.part'", "Msg 15250, Level 16, State 1, Procedure sp_help, Line 21\nThe database name component of the object qualifier must be the name of the current database."},
 	} {
 		expect(t, c.rule, inOwn(play(c.script), config), c.want)
 	}
+}
+
+// The functions of the broker are no modules of a database, although comments of some begin like statements of T-SQL.
+func TestModulesOfTheCatalogAreThoseOfTSQL(t *testing.T) {
+	t.Parallel()
+	play := open(t, parleytest.Database(t).Config().ConnConfig)
+	expect(t, "none", play("SELECT COUNT(*) FROM sys.sql_modules"), "0\n(1 rows affected)")
+	expect(t, "one", play("CREATE VIEW v AS SELECT 1 AS n\nGO\nSELECT OBJECT_NAME(object_id) FROM sys.sql_modules"), "v\n(1 rows affected)")
 }
 
 // sp_who shows sessions with their database, all or those of a login, of a number, or that do something.

@@ -14,9 +14,13 @@ const defaultName = `coalesce(nullif(split_part(pg_catalog.col_description(c.oid
 const typeName = `coalesce(nullif(split_part(` + typeText + `, '(', 1), ''),
   pg_catalog.format_type(a.atttypid, null))`
 
-// columnsQuery has the columns of tables and views with their types: what stands in parentheses behind a type is its size, or its
-// precision and scale.
-var columnsQuery = `select m.*, (case when m.size = 'max' or m.type_name = 'xml' then -1
+// sizeParts reads the size of a type in parentheses: its first number as a length, as digits and as places, and its second one.
+const sizeParts = `substring(t.size from '^\d+')::integer as first, coalesce(substring(t.size from '^\d+')::integer, 18) as digits,
+    (case when t.name in ('decimal', 'numeric') then coalesce(substring(t.size from ',\s*(\d+)')::integer, 0)
+      else coalesce(substring(t.size from '^\d+')::integer, 7) end) as places`
+
+// sizesOfTypes has the lengths, precisions and scales of what the query behind it calls m.
+const sizesOfTypes = `select m.*, (case when m.size = 'max' or m.type_name = 'xml' then -1
     when m.type_name in ('nchar', 'nvarchar') then 2 * m.first when m.type_name in ('char', 'varchar', 'binary', 'varbinary') then m.first
     when m.type_name in ('bit', 'tinyint') then 1 when m.type_name = 'smallint' then 2 when m.type_name = 'date' then 3
     when m.type_name in ('decimal', 'numeric') then case when m.digits <= 9 then 5 when m.digits <= 19 then 9 when m.digits <= 28 then 13
@@ -33,21 +37,24 @@ var columnsQuery = `select m.*, (case when m.size = 'max' or m.type_name = 'xml'
     when 'datetimeoffset' then 26 + m.places + (m.places > 0)::integer else 0 end) as precision,
   (case when m.type_name in ('decimal', 'numeric', 'time', 'datetime2', 'datetimeoffset') then m.places
     when m.type_name in ('money', 'smallmoney') then 4 when m.type_name = 'datetime' then 3 else 0 end) as scale,
-  (case when m.kind ~ 'char|text|sysname' then ` + textOf(defaultCollation) + ` end) as collation_name
+  (case when m.kind ~ 'char|text|sysname' then (` + defaultCollation + `::text::bpchar collate ` + collation + `) end) as collation_name`
+
+// columnsQuery has the columns of tables and views with their types: what stands in parentheses behind a type is its size, or its
+// precision and scale.
+var columnsQuery = sizesOfTypes + `
 from (select c.oid::integer as object_id, ` + textOf("a.attname") + ` as name, a.attnum::integer as column_id,
     ` + textOf(typeName) + ` as type_name, (` + typeName + `)::text as kind,
     not a.attnotnull as is_nullable, a.attidentity <> '' as is_identity,
     a.attgenerated <> '' as is_computed, ` + textOf("n.nspname") + ` as schema_name, ` + textOf("c.relname") + ` as table_name,
     t.size,
-    substring(t.size from '^\d+')::integer as first, coalesce(substring(t.size from '^\d+')::integer, 18) as digits,
-    (case when ` + typeName + ` in ('decimal', 'numeric') then coalesce(substring(t.size from ',\s*(\d+)')::integer, 0)
-      else coalesce(substring(t.size from '^\d+')::integer, 7) end) as places,
+    ` + sizeParts + `,
     (case when a.atthasdef then ` + textOf("pg_catalog.pg_get_expr(d.adbin, d.adrelid)") + ` end) as column_default,
     coalesce(d.oid::integer, 0) as default_object_id
   from pg_catalog.pg_class as c join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
   join pg_catalog.pg_attribute as a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
   left join pg_catalog.pg_attrdef as d on d.adrelid = c.oid and d.adnum = a.attnum and a.attgenerated = ''
-  cross join lateral (select nullif(split_part(split_part(` + typeText + `, '(', 2), ')', 1), '')) as t (size)
+  cross join lateral (select nullif(split_part(split_part(` + typeText + `, '(', 2), ')', 1), ''), ` + typeName + `)
+    as t (size, name)
   where c.relkind in ('r', 'p', 'v') and ` + visible + `) as m`
 
 // systemType writes the number of the type that SQL Server keeps a type as: sysname is nvarchar.

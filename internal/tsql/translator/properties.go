@@ -21,16 +21,19 @@ type property struct {
 // moduleTexts has the number of each procedure, function, trigger and view with its text.
 const moduleTexts = `select p.oid::integer as object_id, regexp_replace(
     substring(p.prosrc from strpos(p.prosrc, e'\n-- its text:\n--') + 16), '(\r\n|\n|\r)--', '\1', 'g') as definition
-  from pg_catalog.pg_proc as p where p.prokind = 'p' and starts_with(p.prosrc, '-- T-SQL ')
+  from pg_catalog.pg_proc as p join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
+  where p.prokind = 'p' and starts_with(p.prosrc, '-- T-SQL ') and ` + visible + `
 union all
-  select p.oid::integer, pg_catalog.obj_description(p.oid, 'pg_proc') from pg_catalog.pg_proc as p
-  where pg_catalog.obj_description(p.oid, 'pg_proc') ~* '^\s*(create|alter)'
+  select p.oid::integer, pg_catalog.obj_description(p.oid, 'pg_proc')
+  from pg_catalog.pg_proc as p join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
+  where pg_catalog.obj_description(p.oid, 'pg_proc') ~* '^\s*(create|alter)' and ` + visible + `
 union all
   select g.oid::integer, pg_catalog.obj_description(g.oid, 'pg_trigger') from pg_catalog.pg_trigger as g
   where not g.tgisinternal and pg_catalog.obj_description(g.oid, 'pg_trigger') ~* '^\s*(create|alter)'
 union all
-  select c.oid::integer, pg_catalog.obj_description(c.oid, 'pg_class') from pg_catalog.pg_class as c
-  where c.relkind = 'v' and pg_catalog.obj_description(c.oid, 'pg_class') ~* '^\s*(create|alter)'`
+  select c.oid::integer, pg_catalog.obj_description(c.oid, 'pg_class')
+  from pg_catalog.pg_class as c join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
+  where c.relkind = 'v' and pg_catalog.obj_description(c.oid, 'pg_class') ~* '^\s*(create|alter)' and ` + visible
 
 // oneOrZero writes a condition as 1 and 0.
 func oneOrZero(condition string) string { return "(case when " + condition + " then 1 else 0 end)" }

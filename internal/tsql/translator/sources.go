@@ -141,15 +141,18 @@ func (b *builder) tableName(node *ast.TableName) (string, *fault.Error) {
 	if err != nil {
 		return "", err
 	}
-	named := ""
+	named, sql := "", r.sql
 	if r.kind == 's' {
+		if sql, err = b.withParameters(sql); err != nil {
+			return "", err
+		}
 		var columns []string
 		for _, c := range r.columns {
 			columns = append(columns, c.name)
 		}
 		named = " (" + quoteAll(columns) + ")"
 	}
-	return r.sql + " as " + reading + named, b.add(sourceOf(r, alias, reading))
+	return sql + " as " + reading + named, b.add(sourceOf(r, alias, reading))
 }
 
 // tableVariable names the table of a variable by a mark.
