@@ -144,6 +144,13 @@ is_ms_shipped bit
 service_name nvarchar(256)
 broker_instance nvarchar(128)
 principal_id int`},
+	{"sys.events", `(select e.* from parley.events as e union all
+  select t.object_id, t.type, t.type_desc::text, true, null, null from (` + triggerEvents + `) as t) as v`, `object_id int
+type int
+type_desc nvarchar(60)
+is_trigger_event bit
+event_group_type int
+event_group_type_desc nvarchar(60)`},
 	{"sys.service_broker_endpoints", "parley.service_broker_endpoints as v", `name sysname
 endpoint_id int
 principal_id int
@@ -171,31 +178,6 @@ counter_name nchar(128)
 instance_name nchar(128)
 cntr_value bigint
 cntr_type int`},
-	{"sys.dm_exec_requests", `pg_catalog.pg_stat_activity as v
-where v.state = 'active' and v.backend_type = 'client backend'`, `session_id smallint = v.pid % 32768
-request_id int = 0
-start_time datetime = v.query_start
-status nvarchar(30) = case when v.wait_event_type = 'Lock' then 'suspended' else 'running' end
-command nvarchar(32) = upper(split_part(ltrim(v.query), ' ', 1))
-database_id int = ` + databaseNumber + `
-blocking_session_id smallint = coalesce((pg_blocking_pids(v.pid))[1] % 32768, 0)
-wait_type nvarchar(60) = v.wait_event
-open_transaction_count int = (v.xact_start is not null)::integer
-total_elapsed_time int = (extract(epoch from clock_timestamp() - v.query_start) * 1000)::integer`},
-	{"sys.dm_exec_connections", "pg_catalog.pg_stat_activity as v where v.backend_type = 'client backend'", `session_id int = v.pid % 32768
-connect_time datetime = v.backend_start
-net_transport nvarchar(40) = case when v.client_addr is null then 'Shared memory' else 'TCP' end
-protocol_type nvarchar(40) = 'TSQL'
-client_net_address varchar(48) = coalesce(host(v.client_addr), '<local machine>')
-client_tcp_port int = nullif(v.client_port, -1)`},
-	{"sys.dm_exec_sessions", "pg_catalog.pg_stat_activity as v", `session_id smallint = v.pid % 32768
-login_time datetime = v.backend_start
-host_name nvarchar(128) = v.client_hostname
-program_name nvarchar(128) = v.application_name
-login_name nvarchar(128) = v.usename
-status nvarchar(30) = case when v.state = 'active' then 'running' else 'sleeping' end
-is_user_process bit = v.backend_type = 'client backend'
-database_id int = ` + databaseNumber},
 	{"sys.database_principals", "pg_catalog.pg_roles as v where v.rolname !~ '^pg_'", `name sysname = v.rolname
 principal_id int = v.oid
 type char(1) = case when v.rolcanlogin then 'S' else 'R' end
@@ -369,7 +351,7 @@ func init() { //nolint:gochecknoinits // the views are registered one by one
 		columns, sql := viewOf(v.from, v.columns)
 		Register(v.name, columns, sql)
 		view := systemViews[strings.ToLower(v.name)]
-		view.isOfBroker = strings.HasPrefix(v.from, "parley.")
+		view.isOfBroker = strings.HasPrefix(v.from, "parley.") || strings.Contains(v.from, " from parley.")
 		systemViews[strings.ToLower(v.name)] = view
 	}
 	columns, sql := viewOf("pg_catalog.pg_roles as v where v.rolname !~ '^pg_' and v.rolcanlogin", oldLoginColumns)

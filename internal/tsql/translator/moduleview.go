@@ -30,8 +30,10 @@ is_inlineable bit = false`)
 			", o.name, "+textOf("case o.type when 'P ' then 'PROCEDURE' else 'FUNCTION' end")+", "+textOf("left(m.definition, 4000)")+
 			" from ("+objectsQuery+") as o join pg_catalog.pg_namespace as n on n.oid = o.schema_id"+
 			" left join ("+moduleTexts+") as m on m.object_id = o.object_id where o.type in ('P ', 'FN', 'IF')")
-	Register("sys.trigger_events", "object_id int, type int, type_desc nvarchar(60)",
-		"select g.oid::integer, e.number, "+textOf("e.name")+` from pg_catalog.pg_trigger as g
-cross join (values (1, 'INSERT', 4), (2, 'UPDATE', 16), (3, 'DELETE', 8)) as e (number, name, bit)
-where not g.tgisinternal and g.tgtype & e.bit > 0 and pg_catalog.obj_description(g.oid, 'pg_trigger') ~* '^\s*(create|alter)'`)
+	Register("sys.trigger_events", "object_id int, type int, type_desc nvarchar(60)", triggerEvents)
 }
+
+// triggerEvents has the events of triggers of tables.
+var triggerEvents = `select g.oid::integer as object_id, e.number as type, ` + textOf("e.name") + ` as type_desc
+from pg_catalog.pg_trigger as g cross join (values (1, 'INSERT', 4), (2, 'UPDATE', 16), (3, 'DELETE', 8)) as e (number, name, bit)
+where not g.tgisinternal and g.tgtype & e.bit > 0 and pg_catalog.obj_description(g.oid, 'pg_trigger') ~* '^\s*(create|alter)'`

@@ -31,8 +31,8 @@ type parameterRow struct {
 
 // parametersQuery has the parameters with their types and sizes.
 var parametersQuery = sizesOfTypes + `
-from (select r.object as object_id, ` + textOf("r.name") + ` as name, r.number as parameter_id, ` + textOf("t.name") + ` as type_name, t.name as kind,
-    r.user_type, r.schema, r.is_output, r.is_cursor, r.is_read_only, r.is_not_null, t.size,
+from (select r.object as object_id, ` + textOf("r.name") + ` as name, r.number as parameter_id, ` + textOf("t.name") + ` as type_name,
+    t.name as kind, r.user_type, r.schema, r.is_output, r.is_cursor, r.is_read_only, r.is_not_null, t.size,
     ` + sizeParts + `
   from (select * from json_to_recordset(` + parametersMark + `::json) as j (object integer, name text, number integer, type text,
       "user" text, schema text, is_output boolean, is_cursor boolean, is_read_only boolean, is_not_null boolean)) as r

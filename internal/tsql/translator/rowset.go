@@ -37,6 +37,8 @@ func (b *builder) functionTable(node *ast.FunctionTable) (string, *fault.Error) 
 		return b.series(call, node.Alias)
 	case is && len(call.Name.Parts) == 1 && strings.EqualFold(call.Name.Object(), "OPENJSON"):
 		return b.openJSON(call, node)
+	case is && isTextOfHandle(call):
+		return b.textOfHandle(call, node.Alias)
 	case is && len(call.Name.Parts) > 1:
 		return b.userTable(call, node.Alias)
 	}
