@@ -40,6 +40,7 @@ type builder struct {
 	// stands is the source of FROM that UPDATE or DELETE changes the table behind, standsFor writes it.
 	stands       ast.TableSource
 	standsFor    func() (string, *fault.Error)
+	keyCells     []string                 // the key of each row of the query in FROM, where the statement changes the table behind it
 	callsModules bool                     // a result calls a function of the user: the rows are read before it
 	recursive    *commonTable             // whose query is translated next, and may read itself
 	grouped      map[string]bool          // what GROUP BY of the specification that is translated lists; nil without one

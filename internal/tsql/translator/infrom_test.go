@@ -22,6 +22,12 @@ func TestChangesTakeATargetThatFromNamesAsAQuery(t *testing.T) {
 UPDATE x SET n = 7 FROM (SELECT *, ROW_NUMBER() OVER (ORDER BY id) AS place FROM work) AS x JOIN orders AS o ON o.work = x.place
 DELETE d FROM (SELECT ROW_NUMBER() OVER (PARTITION BY n ORDER BY n) AS copy FROM loose) AS d WHERE d.copy > 1
 SELECT n FROM loose` + dropsWork, "(1)\n(2)\n(1)\n1\n2\n1|7\n2|7\n3|2\n4|2"},
+		{"a common table or a query over another", workAndOrders + `WITH a AS (SELECT id, n FROM work WHERE id < 5), b AS (SELECT *, ROW_NUMBER() OVER (PARTITION BY n ORDER BY id) AS copy FROM a) DELETE FROM b OUTPUT deleted.id WHERE copy > 1
+;WITH a (m) AS (SELECT n FROM loose), b AS (SELECT x.m, ROW_NUMBER() OVER (PARTITION BY x.m ORDER BY x.m) AS copy FROM a AS x) DELETE b WHERE copy > 1
+UPDATE q SET n = 50 FROM (SELECT TOP (1) * FROM (SELECT id, n FROM work WHERE id > 1) AS i ORDER BY i.id DESC) AS q
+;WITH work AS (SELECT * FROM work WHERE id = 3) UPDATE work SET n = 30
+;WITH a AS (SELECT * FROM work), b AS (SELECT * FROM a) UPDATE b SET n = b.n + o.work FROM b JOIN orders AS o ON o.id = b.id AND o.id < 3
+SELECT n FROM loose` + dropsWork, "2\n4\n(1)\n(1)\n(1)\n(1)\n1\n2\n1|2\n3|30\n5|50"},
 		{"a view that is joined", workAndOrders + `CREATE VIEW late AS SELECT id, n FROM work WHERE id > 1
 GO
 DELETE late FROM late JOIN orders AS o ON o.work = late.id UPDATE l SET n = 8 OUTPUT deleted.n, inserted.n FROM late AS l JOIN orders AS o ON o.id = l.id DELETE TOP (1) FROM late WHERE id = 5

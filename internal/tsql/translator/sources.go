@@ -3,6 +3,7 @@ package translator
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/parley-broker/parley/internal/tsql/ast"
@@ -339,10 +340,11 @@ func (b *builder) resolve(name ast.Name) (sqlExpression, *fault.Error) {
 
 // pseudoColumn finds $ACTION in OUTPUT of MERGE, and $IDENTITY of a table in sight.
 func (b *builder) pseudoColumn(node *ast.PseudoColumn) (sqlExpression, *fault.Error) {
+	if at, is := strings.CutPrefix(node.Name, keyPseudo); is {
+		place, _ := strconv.Atoi(at)
+		return b.key(place), nil
+	}
 	switch node.Name {
-	case placePseudo:
-		s := b.names.sources[0]
-		return sqlExpression{sql: s.table.place(s.reading), typ: value.Of(value.BigInt)}, nil
 	case "$ACTION":
 		if b.action != nil {
 			return *b.action, nil
