@@ -13,24 +13,33 @@ import (
 	"github.com/parley-broker/parley/internal/tsql/value"
 )
 
-// What PostgreSQL cannot compute of rows that it groups, sums up or goes on with is computed ahead: the columns of FROM that it reads come
-// to Go before the statement, once for each list of values, and the results travel as one parameter, which the statement asks by the values
-// of its own rows. FROM is read without its WHERE. Under READ COMMITTED a row that another session changes in between has NULL; the other
-// levels read both from one snapshot.
+// Go computes ahead of a statement what PostgreSQL cannot compute of rows that it groups, sums up or goes on with. The columns of FROM that
+// it reads come to Go once for each list of values. The results travel as one parameter, and the statement finds them by the values of its
+// own rows. Under READ COMMITTED a row that another session changes in between has NULL; the other levels read both from one snapshot.
 
 // A sight has the sources of a FROM that a part of a statement sees.
 type sight struct {
 	sources []ast.TableSource
-	isApart bool // the condition of a join: each source is read by itself, not each pair of rows
+	isApart bool          // the condition of a join: each source is read by itself, not each pair of rows
+	where   ast.Condition // which rows are left, once WHERE is translated
 }
 
-// readings gives what may be read of a sight: each source, which is less, then all together.
-func (l sight) readings() (all [][]ast.TableSource) {
+// A sighted part of a FROM is read by itself.
+type sighted struct {
+	sources []ast.TableSource
+	where   ast.Condition
+}
+
+// readings gives what may be read of a sight: the rows that WHERE leaves, else each source, which is less than all together.
+func (l sight) readings() (all []sighted) {
+	if l.where != nil {
+		all = append(all, sighted{l.sources, l.where})
+	}
 	for _, source := range l.sources {
 		ast.Walk(source, func(node ast.Node) bool {
 			switch n := node.(type) {
 			case *ast.TableName, *ast.TableVariable, *ast.DerivedTable, *ast.ValuesTable:
-				all = append(all, []ast.TableSource{n.(ast.TableSource)}) //nolint:forcetypeassert // each of them is one
+				all = append(all, sighted{sources: []ast.TableSource{n.(ast.TableSource)}}) //nolint:forcetypeassert // each of them is one
 				return false
 			case *ast.Pivot, *ast.Unpivot, *ast.Query, *ast.FunctionTable:
 				return false
@@ -41,7 +50,7 @@ func (l sight) readings() (all [][]ast.TableSource) {
 	if l.isApart {
 		return all
 	}
-	return append(all, l.sources)
+	return append(all, sighted{sources: l.sources})
 }
 
 // ahead gives a builder of its own and the sources of FROM, as it reads them before the statement: those of the query that is translated,
@@ -51,7 +60,7 @@ func (b *builder) ahead(refused *fault.Error, try func(before *builder, prefix, 
 		return refused
 	}
 	for _, l := range slices.Backward(b.beside) {
-		for _, sources := range l.readings() {
+		for _, part := range l.readings() {
 			before := b.translator.builder(b.ctx, b.scope)
 			prefix, _, err := before.with(b.common)
 			if err != nil {
@@ -59,7 +68,14 @@ func (b *builder) ahead(refused *fault.Error, try func(before *builder, prefix, 
 			}
 			before.namespaces = b.namespaces
 			before.names = &names{outer: before.names}
-			rows, err := before.from(sources)
+			rows, err := before.from(part.sources)
+			if err == nil && part.where != nil {
+				chosen, refused := before.condition(part.where)
+				if refused != nil { // it reads rows around, or has no form in SQL
+					continue
+				}
+				rows += " where " + chosen
+			}
 			if err == nil {
 				err = try(before, prefix, rows, l)
 			}

@@ -32,6 +32,11 @@ SELECT y, COUNT(*) FROM (SELECT FORMAT(d, 'yyyy') AS y FROM sale) AS s GROUP BY 
 SELECT COUNT(*) FROM sale AS a JOIN sale AS b ON FORMAT(a.d, 'MM') = FORMAT(b.d, 'MM')` + noSales, "2|01\n4|02\n6"},
 		{"rows that an outer join adds", sales + "SELECT COUNT(*) FROM doc LEFT JOIN sale ON sale.id = doc.id WHERE doc.x.exist('/a/b') = 1 SELECT dbo.known(s.id), COUNT(*) FROM doc LEFT JOIN sale AS s ON s.id = doc.id GROUP BY dbo.known(s.id) ORDER BY 1" + noSales, "1\nno|1\nyes|2"},
 		{"values of xml", sales + "SELECT COUNT(*), MAX(id) FROM doc WHERE x.exist('/a/b') = 1 SELECT SUM(x.value('(/a/b)[1]', 'int')) FROM doc SELECT x.exist('/a/b'), COUNT(*) FROM doc GROUP BY x.exist('/a/b') ORDER BY 1" + noSales, "1|1\n1\nNULL|1\n0|1\n1|1"},
+		{"of the rows that WHERE leaves alone, where it can be asked first", sales + `CREATE FUNCTION dbo.small (@i int) RETURNS varchar(9) AS BEGIN RETURN CAST(CAST(100 / (@i - 2) AS int) AS varchar(9)) END
+GO
+SELECT dbo.small(n), COUNT(*) FROM sale WHERE n <> 2 GROUP BY dbo.small(n) ORDER BY 1
+SELECT s.id, (SELECT MAX(dbo.small(t.n)) FROM sale AS t WHERE t.n <> 2) FROM sale AS s WHERE s.id = 1
+DROP FUNCTION dbo.small` + noSales, "-100|2\n100|1\n1|100"},
 		{"INSERT of groups", sales + "INSERT sale (id, n) SELECT 10 + dbo.twice(n), COUNT(*) FROM sale GROUP BY dbo.twice(n), n SELECT id, n FROM sale WHERE id > 9" + noSales, "12|2\n14|2\n16|1"},
 		{"not in a view, which other clients read too", sales + "CREATE VIEW v AS SELECT FORMAT(d, 'yyyy') AS y FROM sale" + noSales, "Msg 40517, 1: 'FORMAT() of rows in the database' is not supported by Parley."},
 	})

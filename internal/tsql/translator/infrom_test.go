@@ -33,11 +33,13 @@ GO
 DELETE late FROM late JOIN orders AS o ON o.work = late.id UPDATE l SET n = 8 OUTPUT deleted.n, inserted.n FROM late AS l JOIN orders AS o ON o.id = l.id DELETE TOP (1) FROM late WHERE id = 5
 ;WITH c AS (SELECT TOP (1) * FROM late ORDER BY id DESC) DELETE c
 DROP VIEW late` + dropsWork, "(1)\n2|8\n(1)\n(1)\n1|1\n3|8"},
-		{"a query with groups, several tables or new names of columns is refused", workAndOrders + `DELETE x FROM (SELECT n FROM work GROUP BY n) AS x
+		{
+			"a query with groups, several tables or new names of columns is refused", workAndOrders + `DELETE x FROM (SELECT n FROM work GROUP BY n) AS x
 GO
 UPDATE x SET b = 1 FROM (SELECT n FROM work) AS x (b)
 GO
 WITH c AS (SELECT w.id FROM work AS w JOIN orders AS o ON o.work = w.id) DELETE c FROM c JOIN orders AS o ON o.work = c.id` + "\nGO\nDROP TABLE work, loose, orders",
-			"Msg 40517, 1: 'DELETE of a common table with groups, DISTINCT or several sources' is not supported by Parley.\nMsg 40517, 1: 'a change of a query that renames its columns' is not supported by Parley.\nMsg 40517, 1: 'DELETE of a common table over more than one table' is not supported by Parley."},
+			"Msg 40517, 1: 'DELETE of a common table with groups, DISTINCT or several sources' is not supported by Parley.\nMsg 40517, 1: 'a change of a query that renames its columns' is not supported by Parley.\nMsg 40517, 1: 'DELETE of a common table over more than one table' is not supported by Parley.",
+		},
 	})
 }

@@ -95,7 +95,10 @@ func (b *builder) textOfHandle(call *ast.Call, alias ast.Alias) (string, *fault.
 	sql := "(select null::smallint, null::integer, null::smallint, false, " + textOf("a.query") +
 		" from pg_catalog.pg_stat_activity as a where " + handleOf("a") + " = " + handle.sql + " limit 1)"
 	return b.named(sql, []sourceColumn{
-		{name: "dbid", typ: value.Of(value.SmallInt)}, {name: "objectid", typ: value.Of(value.Int)},
-		{name: "number", typ: value.Of(value.SmallInt)}, {name: "encrypted", typ: value.Of(value.Bit)}, {name: "text", typ: document},
+		{name: "dbid", typ: value.Of(value.SmallInt)},
+		{name: "objectid", typ: value.Of(value.Int)},
+		{name: "number", typ: value.Of(value.SmallInt)},
+		{name: "encrypted", typ: value.Of(value.Bit)},
+		{name: "text", typ: document},
 	}, alias)
 }

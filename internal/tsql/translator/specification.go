@@ -62,6 +62,9 @@ func (b *builder) specification(node *ast.Specification, q *ast.Query, list list
 		return nil, err
 	}
 	clauses.WriteString(where)
+	if node.From != nil {
+		b.beside[len(b.beside)-1].where = node.Where
+	}
 	b.computes = !isPlain || !fallsBack
 	groups, err := b.groups(s, node, isFree)
 	if err != nil {

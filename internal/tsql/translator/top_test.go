@@ -24,9 +24,11 @@ UPDATE TOP (50) PERCENT five SET n = 9 WHERE id < 5
 DELETE TOP (10) PERCENT FROM five
 ;WITH last AS (SELECT TOP (50) PERCENT * FROM five ORDER BY id DESC) DELETE last
 MERGE TOP (50) PERCENT taken AS t USING five AS f ON t.n = f.id + 90 WHEN NOT MATCHED THEN INSERT VALUES (f.id);` + dropsFive, "(3)\n(2)\n(2)\n(1)\n(2)\n(1)"},
-		{"errors", five + "SELECT TOP (101) PERCENT id FROM five\nGO\nDECLARE @p float SELECT TOP (@p) PERCENT id FROM five\nGO\nSELECT TOP (1) WITH TIES id FROM five\nGO\nSELECT TOP (1) id FROM five ORDER BY id OFFSET 1 ROWS" + dropsFive,
+		{
+			"errors", five + "SELECT TOP (101) PERCENT id FROM five\nGO\nDECLARE @p float SELECT TOP (@p) PERCENT id FROM five\nGO\nSELECT TOP (1) WITH TIES id FROM five\nGO\nSELECT TOP (1) id FROM five ORDER BY id OFFSET 1 ROWS" + dropsFive,
 			"Msg 1031, 1: Percent values must be between 0 and 100.\nMsg 1014, 1: A TOP or FETCH clause contains an invalid value.\n" +
-				"Msg 1062, 1: The TOP N WITH TIES clause is not allowed without a corresponding ORDER BY clause.\nMsg 10741, 1: A TOP can not be used in the same query or sub-query as a OFFSET."},
+				"Msg 1062, 1: The TOP N WITH TIES clause is not allowed without a corresponding ORDER BY clause.\nMsg 10741, 1: A TOP can not be used in the same query or sub-query as a OFFSET.",
+		},
 	})
 }
 
@@ -66,7 +68,9 @@ DECLARE a CURSOR STATIC FOR SELECT id FROM five DECLARE b CURSOR KEYSET FOR SELE
 OPEN a PRINT @@CURSOR_ROWS OPEN b PRINT @@CURSOR_ROWS OPEN c FETCH RELATIVE 5 FROM c
 DEALLOCATE a DEALLOCATE b DEALLOCATE c` + dropsFive, "2\n2\n5"},
 		{"WHERE CURRENT OF changes its row", five + "SET ROWCOUNT 1 DECLARE c CURSOR FOR SELECT id FROM five OPEN c FETCH c FETCH c DELETE five WHERE CURRENT OF c DEALLOCATE c" + dropsFive, "1\n2\n(1)"},
-		{"no number, or one below 0, is error 507", five + "DECLARE @n int SET ROWCOUNT @n SET @n = -1 SET ROWCOUNT @n SELECT COUNT(*) FROM five" + dropsFive,
-			"Msg 507, 1: Invalid argument for SET ROWCOUNT. Must be a non-null non-negative integer.\nMsg 507, 1: Invalid argument for SET ROWCOUNT. Must be a non-null non-negative integer.\n5"},
+		{
+			"no number, or one below 0, is error 507", five + "DECLARE @n int SET ROWCOUNT @n SET @n = -1 SET ROWCOUNT @n SELECT COUNT(*) FROM five" + dropsFive,
+			"Msg 507, 1: Invalid argument for SET ROWCOUNT. Must be a non-null non-negative integer.\nMsg 507, 1: Invalid argument for SET ROWCOUNT. Must be a non-null non-negative integer.\n5",
+		},
 	})
 }
