@@ -34,3 +34,14 @@ CREATE EVENT NOTIFICATION n ON QUEUE work FOR QUEUE_ACTIVATION TO SERVICE 'Hears
 	expect(t, "of a notification", play("SELECT n.name, e.type_desc FROM sys.event_notifications AS n JOIN sys.events AS e ON e.object_id = n.object_id"),
 		"name type_desc\nn QUEUE_ACTIVATION\n(1 rows affected)")
 }
+
+// The procedure of a queue has the letters that its definition has, as in sys.procedures.
+func TestActivationProceduresHaveTheLettersOfTheirDefinition(t *testing.T) {
+	t.Parallel()
+	play := open(t, parleytest.Database(t).Config().ConnConfig)
+	expect(t, "definitions", play(`CREATE PROCEDURE dbo.AnswerOrders AS RETURN
+GO
+CREATE QUEUE orders WITH ACTIVATION (PROCEDURE_NAME = dbo.answerorders, MAX_QUEUE_READERS = 1, EXECUTE AS OWNER)`), "")
+	expect(t, "the procedure", play("SELECT q.activation_procedure, p.name FROM sys.service_queues AS q JOIN sys.procedures AS p ON p.object_id = OBJECT_ID(q.activation_procedure)"),
+		"activation_procedure name\n[dbo].[AnswerOrders] AnswerOrders\n(1 rows affected)")
+}

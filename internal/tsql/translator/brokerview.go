@@ -56,7 +56,11 @@ is_ms_shipped bit
 is_published bit
 is_schema_published bit
 max_readers smallint
-activation_procedure nvarchar(776) = pg_catalog.regexp_replace(v.activation_procedure, '"((?:[^"]|"")*)"', '[\1]', 'g')
+activation_procedure nvarchar(776) = coalesce((select '[' || n.nspname || '].[' || replace(` + moduleName + `, ']', ']]') || ']'
+  from pg_catalog.pg_proc as p join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
+  cross join (values ('` + moduleText + `')) as m (text)
+  where p.oid = to_regprocedure(v.activation_procedure || '()') and starts_with(p.prosrc, '-- T-SQL ')),
+  pg_catalog.regexp_replace(v.activation_procedure, '"((?:[^"]|"")*)"', '[\1]', 'g'))
 execute_as_principal_id int
 is_activation_enabled bit
 is_receive_enabled bit
