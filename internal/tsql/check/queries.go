@@ -186,12 +186,3 @@ func (v *visitor) condition(node ast.Node) bool {
 	}
 	return true
 }
-
-// isNumber reports whether an expression is a whole number as it is written, in parentheses or not.
-func isNumber(node ast.Expression, text string) bool {
-	if inner, is := node.(*ast.Parenthesis); is {
-		return isNumber(inner.Inner, text)
-	}
-	literal, is := node.(*ast.Literal)
-	return is && literal.Kind == ast.Integer && literal.Text == text
-}

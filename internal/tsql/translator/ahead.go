@@ -196,7 +196,7 @@ func (b *builder) writeShape(to *strings.Builder, v reflect.Value, isExact bool)
 		if v.IsNil() {
 			return
 		}
-		if column, is := v.Interface().(*ast.ColumnReference); is {
+		if column, is := reflect.TypeAssert[*ast.ColumnReference](v); is {
 			if e, err := b.resolve(column.Name); err == nil {
 				to.WriteString(e.sql)
 				return
@@ -208,8 +208,8 @@ func (b *builder) writeShape(to *strings.Builder, v reflect.Value, isExact bool)
 			return
 		}
 		to.WriteString(v.Type().Name() + "{")
-		for i := range v.NumField() {
-			b.writeShape(to, v.Field(i), v.Type() == reflect.TypeFor[ast.Literal]())
+		for _, field := range v.Fields() {
+			b.writeShape(to, field, v.Type() == reflect.TypeFor[ast.Literal]())
 		}
 		to.WriteString("}")
 	case reflect.Slice:

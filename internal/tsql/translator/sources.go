@@ -120,19 +120,8 @@ func (b *builder) tableName(node *ast.TableName) (string, *fault.Error) {
 	}
 	reading := quote(b.alias("t"))
 	if len(node.Name.Parts) == 1 {
-		for n := b.names; n != nil; n = n.outer {
-			for _, c := range n.common {
-				if strings.EqualFold(c.name, node.Name.Object()) {
-					s := &source{alias: alias, reading: reading}
-					if c.isOpen {
-						c.reading = reading
-					}
-					for _, column := range c.columns {
-						s.columns = append(s.columns, sourceColumn{name: column.name, typ: column.typ, sql: reading + "." + quote(column.name)})
-					}
-					return c.sqlName + " as " + reading, b.add(s)
-				}
-			}
+		if c := b.commonNamed(node.Name); c != nil {
+			return c.sqlName + " as " + reading, b.add(c.source(alias, reading))
 		}
 		if r, is := b.translator.firing[strings.ToLower(node.Name.Object())]; is {
 			return r.sql + " as " + reading, b.add(sourceOf(r, alias, reading))
@@ -154,6 +143,18 @@ func (b *builder) tableName(node *ast.TableName) (string, *fault.Error) {
 		named = " (" + quoteAll(columns) + ")"
 	}
 	return sql + " as " + reading + named, b.add(sourceOf(r, alias, reading))
+}
+
+// source gives a common table as a source under an alias.
+func (c *commonTable) source(alias, reading string) *source {
+	if c.isOpen {
+		c.reading = reading
+	}
+	s := &source{alias: alias, reading: reading}
+	for _, column := range c.columns {
+		s.columns = append(s.columns, sourceColumn{name: column.name, typ: column.typ, sql: reading + "." + quote(column.name)})
+	}
+	return s
 }
 
 // tableVariable names the table of a variable by a mark.

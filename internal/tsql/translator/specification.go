@@ -33,12 +33,8 @@ type item struct {
 }
 
 func (b *builder) specification(node *ast.Specification, q *ast.Query, list listing) (*selection, *fault.Error) {
-	b.names = &names{outer: b.names}
-	grouped, beside, computes, fallsBack := b.grouped, b.beside, b.computes, b.fallsBack
-	b.grouped, b.computes, b.fallsBack = nil, false, false
-	defer func() { b.names, b.grouped, b.beside, b.computes = b.names.outer, grouped, beside, computes }()
-	recursive := b.recursive
-	b.recursive = nil
+	recursive, fallsBack := b.recursive, b.fallsBack
+	defer b.entered()()
 	var clauses strings.Builder
 	locks := ""
 	if node.From != nil {
@@ -47,7 +43,7 @@ func (b *builder) specification(node *ast.Specification, q *ast.Query, list list
 			return nil, err
 		}
 		clauses.WriteString(" from " + sql)
-		b.beside = append(slices.Clip(beside), sight{sources: node.From})
+		b.beside = append(slices.Clip(b.beside), sight{sources: node.From})
 		locks = lockOf(node.From)
 	}
 	s := &selection{}
@@ -102,6 +98,14 @@ func (b *builder) specification(node *ast.Specification, q *ast.Query, list list
 	}
 	s.sql = rows + order + limits + locks
 	return s, nil
+}
+
+// entered begins a specification, until the returned function ends it: its names and what it computes are its own.
+func (b *builder) entered() (leave func()) {
+	b.names = &names{outer: b.names}
+	grouped, beside, computes := b.grouped, b.beside, b.computes
+	b.grouped, b.computes, b.fallsBack, b.recursive = nil, false, false, nil
+	return func() { b.names, b.grouped, b.beside, b.computes = b.names.outer, grouped, beside, computes }
 }
 
 // list writes the list of results.

@@ -107,7 +107,7 @@ func (g *targeting) through(c *commonTable) (string, *fault.Error) {
 			matched = append(matched, keys[at]+" = "+rows+"."+name)
 			continue
 		}
-		if c.columns != nil && c.columns[i].name != column.name {
+		if i < len(c.columns) && c.columns[i].name != column.name {
 			return "", expression.Unsupported(g.node.verb + " of a common table that renames its columns")
 		}
 		given.columns = append(given.columns, sourceColumn{name: column.name, typ: column.typ, sql: rows + "." + name})
