@@ -24,13 +24,23 @@ func (o *orchestration) scope(s statement) (any, error) {
 	if i := indexOf(s.words, "transaction"); i >= 0 && i+1 < len(s.words) {
 		name = s.words[i+1].text
 	}
+	do := []any{}
+	around := o.isAtomic
+	o.isAtomic = around || isAtomic
 	for _, inner := range s.block {
 		switch {
 		case inner.begins("body"):
-			around := o.isAtomic
-			o.isAtomic = around || isAtomic
-			into["do"] = o.shapes(inner.block)
-			o.isAtomic = around
+			do = append(do, o.shapes(inner.block)...)
+		case !inner.hasBlock:
+			o.declare(inner, nil)
+		case !inner.begins("exceptions") && !inner.begins("compensation"):
+			do = append(do, o.leave(inner, "a scope has a body, exceptions and a compensation"))
+		}
+	}
+	o.isAtomic = around
+	into["do"] = do
+	for _, inner := range s.block {
+		switch {
 		case inner.begins("exceptions"):
 			var catches []any
 			for _, c := range inner.block {
@@ -39,8 +49,6 @@ func (o *orchestration) scope(s statement) (any, error) {
 			into["catch"] = catches
 		case inner.begins("compensation"):
 			into["compensate"] = o.handling(name, s, func() any { return o.shapes(inner.block) })
-		default:
-			o.declare(inner, nil)
 		}
 	}
 	shape := object{"scope": into}

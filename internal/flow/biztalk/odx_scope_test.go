@@ -1,6 +1,7 @@
 package biztalk_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,6 +93,23 @@ func TestCompensationThatNamesNoInnerScopeIsLeftToDo(t *testing.T) {
 		}
 		if !isLeft {
 			t.Errorf("%q and %q leave nothing to do: %v", inner, outside, omissions)
+		}
+	}
+}
+
+// A statement that stands where the language has none is not passed over: neither in a scope nor in an orchestration.
+func TestNothingOfAScopeIsPassedOver(t *testing.T) {
+	t.Parallel()
+	for name, scope := range map[string]string{
+		"something before the body":    `scope longrunning transaction Late { timeout new System.TimeSpan(0, 0, 30) body { send (Out.Op, order); } }`,
+		"a part that nobody knows":     `scope { body { send (Out.Op, order); } finally { send (Out.Op, order); } }`,
+		"a part that nobody knows, in": `scope atomic transaction T { isolation { send (Out.Op, order); } body { order = order; } }`,
+		"a condition without a block":  `if (1 == 1) send (Out.Op, order);`,
+		"a loop without a block":       `while (1 == 2) send (Out.Op, order);`,
+	} {
+		_, omissions := importScopes(t, `terminate "";`, scope)
+		if !slices.ContainsFunc(omissions, func(o biztalk.Omission) bool { return o.IsStopped }) {
+			t.Errorf("%s: nothing is left to do of %s", name, scope)
 		}
 	}
 }

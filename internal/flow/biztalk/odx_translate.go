@@ -110,7 +110,9 @@ func (t *translation) translateService(file string, named lexeme, service statem
 		case s.begins("body"):
 			o.parameters(s)
 			o.findAsked(s.block)
-			body = o.shapes(s.block)
+			body = append(body, o.shapes(s.block)...)
+		case s.hasBlock:
+			body = append(body, o.leave(s, "an orchestration has declarations and a body"))
 		default:
 			o.declare(s, types)
 		}
