@@ -29,6 +29,7 @@ func (h *Host) typeOf(ctx context.Context, m process.Message) (process.Message, 
 		return m, err
 	}
 	made := &pipeline.Only{}
+	m.Type = c.types.TypeFor(m.Type, m.Body)
 	source := pipeline.Source{Size: int64(len(m.Body)), Type: m.Type, Charset: m.Charset, Open: func(context.Context) (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(m.Body)), nil
 	}}

@@ -113,6 +113,32 @@ func TestAMappedMessageIsPromotedAnew(t *testing.T) {
 	}
 }
 
+// A result is in the form of its target: a stylesheet writes JSON as text, and it has the properties of its type. Another form is refused.
+func TestAMappedMessageIsInTheFormOfItsTarget(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t)
+	sheet := `<xsl:stylesheet version="1.0" xmlns:xsl="http://www.w3.org/1999/XSL/Transform"><xsl:output method="text"/>
+<xsl:template match="/">{"total": <xsl:value-of select="//Key"/>}</xsl:template></xsl:stylesheet>`
+	e.mapped(document{"Sell": document{
+		"application": "Orders", "language": "xslt", "source": "urn:s#Order", "target": "Sale",
+		"program": document{"file": "m.xsl", "documents": document{"m.xsl": sheet}},
+	}}, []string{"Sell"}, nil, "XMLReceive")
+	e.Exec("select parley_flow.stop('Out')")
+	e.serveMaps(mappingtest.Worker(t))
+	e.take(`<o:Order xmlns:o="urn:s"><Key>7</Key></o:Order>`)
+	var kind, promoted string
+	if err := e.DB.QueryRow(t.Context(), `select message_type, promoted::text from parley_flow._p_message`).Scan(&kind, &promoted); err != nil {
+		t.Fatal(err)
+	}
+	if kind != "Sale" || !strings.Contains(promoted, `"urn:p#Amount": "7"`) {
+		t.Errorf("type %s, promoted %s", kind, promoted)
+	}
+	e.take(`<o:Order xmlns:o="urn:s"><Key>x</Key></o:Order>`)
+	if got := e.suspended(); len(got) != 1 || !strings.Contains(got[0], "the map has made no JSON, as messages of its target Sale are") {
+		t.Errorf("suspended are %q", got)
+	}
+}
+
 const sellSheet = `<xsl:stylesheet version="1.0" xmlns:xsl="http://www.w3.org/1999/XSL/Transform" xmlns:s="urn:s" exclude-result-prefixes="s">
 <xsl:output omit-xml-declaration="yes"/>
 <xsl:template match="/"><xsl:if test="//Key = 'bad'"><xsl:message terminate="yes">a bad key</xsl:message></xsl:if>

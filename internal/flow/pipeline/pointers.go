@@ -68,7 +68,7 @@ func (c *compiledType) jsonPromotions(m *messageType) {
 	}
 }
 
-// read gives the scalars of a document to which pointers lead.
+// read gives the scalars of a document to which pointers lead; nil: none do.
 func (p *pointers) read(r io.Reader) ([]typing.Value, error) {
 	d := json.NewDecoder(r)
 	d.UseNumber()

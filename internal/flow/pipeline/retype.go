@@ -26,13 +26,16 @@ func (t *Types) Retype(m *Message, kind, mapName string, body io.Reader) error {
 	}
 	m.Type = kind
 	m.Written = with(m.Written, MapProperty, mapName)
-	isJSON := strings.HasSuffix(m.ContentType, "json")
 	c := t.of(kind)
-	if kind == "" || isJSON && (c == nil || c.json == nil) || !isJSON && m.ContentType != "application/xml" {
-		return nil
-	}
 	if c != nil && len(c.problems) > 0 {
 		return Problems(c.problems)
+	}
+	if c != nil && c.isJSON {
+		m.ContentType = jsonType // a stylesheet writes JSON as text
+	}
+	isJSON := strings.HasSuffix(m.ContentType, "json")
+	if kind == "" || isJSON && c == nil || !isJSON && m.ContentType != xmlType {
+		return nil
 	}
 	values, err := c.valuesOf(kind, isJSON, body)
 	if err != nil {
@@ -43,10 +46,23 @@ func (t *Types) Retype(m *Message, kind, mapName string, body io.Reader) error {
 	return nil
 }
 
-// valuesOf finds the values of a message. One of XML has to have the root that its type says.
+// valuesOf finds the values of a message. It has to be in the form of its type, and one of XML has to have the root that its type says.
 func (c *compiledType) valuesOf(kind string, isJSON bool, body io.Reader) ([]typing.Value, error) {
+	if isJSON && !c.isJSON {
+		return nil, &fault.Fault{
+			Message: fmt.Sprintf("the map has made JSON, and messages of its target %s are not", kind),
+			Remedy:  "set format: json of the message type, or correct the target of the map",
+		}
+	}
 	if isJSON {
-		return c.json.read(body)
+		values, err := c.json.read(body)
+		if err != nil {
+			return nil, &fault.Fault{
+				Message: fmt.Sprintf("the map has made no JSON, as messages of its target %s are: %v", kind, err), Err: err,
+				Remedy: "correct the map, or its target; a stylesheet writes JSON with <xsl:output method=\"text\"/>",
+			}
+		}
+		return values, nil
 	}
 	var p *typing.Promoter
 	if c != nil {

@@ -75,6 +75,7 @@ type destination struct {
 // A compiledType is a message type that pipelines use.
 type compiledType struct {
 	name         string
+	isJSON       bool
 	schema       *schemafile.Schema
 	xsd          *xsd.Schema   // nil: it has none
 	root         *xsd.Element  // of xsd
@@ -129,11 +130,11 @@ func rootName(messageType string) xsd.Name {
 }
 
 func (t *Types) compile(name string, m *messageType) *compiledType {
-	c := &compiledType{name: name, schema: m.Schema}
+	c := &compiledType{name: name, isJSON: m.Format == formatJSON, schema: m.Schema}
 	if m.Schema != nil {
 		c.readSchema(m)
 	}
-	if m.Format == "json" {
+	if c.isJSON {
 		c.jsonPromotions(m)
 		return c
 	}

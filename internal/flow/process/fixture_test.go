@@ -26,7 +26,7 @@ var known = process.Known{
 		numberName: "text", stateName: "text", "urn:shop#State": "text", "urn:p#N": "integer", "urn:p#Sum": "number", "MessageType": "text",
 		"ReceivePortName": "text", "MessageID": "integer", "CorrelationToken": "text",
 	},
-	MessageTypes: map[string]bool{orderType: true, answerType: true},
+	MessageTypes: map[string]bool{orderType: true, answerType: true, "Ask": true},
 	Maps:         map[string]bool{"OrderToAsk": true},
 	SendPorts:    map[string]bool{"Stock": true, "ERP": true},
 	ReceivePorts: map[string]bool{"Stock in": true},

@@ -9,9 +9,13 @@ import (
 	"github.com/parley-broker/parley/internal/flow/parts"
 )
 
-// typed gives a message with a new body its type and properties, and refuses another type than the one that is declared.
+// typed gives a message with a new body its type and properties, and refuses another type than the one that is declared. A body that does
+// not say its type, such as one of JSON, is of the declared one.
 func (r *run) typed(m Message, declared, place string) (Message, *Fault) {
 	m.ID, m.Size = 0, int64(len(m.Body))
+	if m.Type == "" {
+		m.Type = declared
+	}
 	typed, err := r.world.Type(r.ctx, m)
 	if err != nil {
 		return m, r.failed(err, codeType, place)

@@ -63,6 +63,28 @@ func TestMessagesAreConstructedSetAndSent(t *testing.T) {
 	}
 }
 
+// JSON does not say its type: what is constructed and changed is of the declared one. XML does, and has to be of it.
+func TestAConstructedMessageOfJSONIsOfTheDeclaredType(t *testing.T) {
+	t.Parallel()
+	shapes := strings.Replace(withBody(begins+`
+- construct: {message: ask, value: {n: "1"}}
+- set: {ask/n: "2"}
+- send: ask
+- construct: {message: ask, template: "<Other xmlns='urn:o'/>"}
+`), "ask: any", "ask: Ask", 1)
+	m := newMemory(t, program(t, shapes))
+	m.publish(order("1"))
+	m.settleAll()
+	want(t, m, `{"n":2}`)
+	if len(m.sent) == 1 && m.sent[0].Type != "Ask" {
+		t.Errorf("it is sent as %q", m.sent[0].Type)
+	}
+	step := m.instances[0].step
+	if step.Fault == nil || step.Fault.Message != `the message is of type "urn:o#Other", and declared as "Ask"` || step.Fault.Path != "body/4/construct" {
+		t.Errorf("%+v", step.Fault)
+	}
+}
+
 func TestDecideLoopsAndLists(t *testing.T) {
 	t.Parallel()
 	m, i := begun(t, `

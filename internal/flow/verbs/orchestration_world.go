@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/parley-broker/parley/internal/flow/fault"
+	"github.com/parley-broker/parley/internal/flow/match"
 	"github.com/parley-broker/parley/internal/flow/pipeline"
 	"github.com/parley-broker/parley/internal/flow/process"
 )
@@ -49,16 +50,19 @@ func (w *fileWorld) file(name string) ([]byte, error) {
 	return io.ReadAll(file)
 }
 
-// read gives the message of a file, each file once.
-func (w *fileWorld) read(ctx context.Context, name, port string) (*process.Message, error) {
-	if m, isThere := w.seen[name]; isThere {
+// read gives the message of a file, each file once. A body that does not say its type, such as one of JSON, is of the type that the receive
+// asks for.
+func (w *fileWorld) read(ctx context.Context, name, port string, asks []match.Predicate) (*process.Message, error) {
+	meant := typeIn(asks)
+	key := name + "\x00" + meant
+	if m, isThere := w.seen[key]; isThere {
 		return m, nil
 	}
 	body, err := w.file(name)
 	if err != nil {
 		return nil, err
 	}
-	m, err := w.Type(ctx, process.Message{Body: body})
+	m, err := w.Type(ctx, process.Message{Body: body, Type: meant})
 	if err != nil {
 		return nil, fault.InFile(err, name)
 	}
@@ -68,8 +72,18 @@ func (w *fileWorld) read(ctx context.Context, name, port string) (*process.Messa
 	if port != "" {
 		m.Promoted["ReceivePortName"] = port
 	}
-	w.seen[name] = &m
+	w.seen[key] = &m
 	return &m, nil
+}
+
+// typeIn gives the message type that predicates ask for.
+func typeIn(asks []match.Predicate) string {
+	for _, p := range asks {
+		if p.Property == "MessageType" && p.Operator == "=" {
+			return p.Value
+		}
+	}
+	return ""
 }
 
 func (w *fileWorld) bodyOf(m process.Message) []byte {
@@ -91,7 +105,7 @@ func (w *fileWorld) Type(ctx context.Context, m process.Message) (process.Messag
 		return m, err
 	}
 	sink := &pipeline.Only{}
-	source := pipeline.Source{Size: int64(len(m.Body)), Open: func(context.Context) (io.ReadCloser, error) {
+	source := pipeline.Source{Size: int64(len(m.Body)), Type: w.types.TypeFor(m.Type, m.Body), Open: func(context.Context) (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(m.Body)), nil
 	}}
 	if err := compiled.Run(ctx, source, sink); err != nil {

@@ -19,6 +19,9 @@ import (
 	"github.com/parley-broker/parley/internal/verb"
 )
 
+// correlationToken is the property by which answers of ports find the instance that has asked.
+const correlationToken = "CorrelationToken"
+
 // exitWaiting is the exit code of an instance that still waits.
 const exitWaiting = 3
 
@@ -137,19 +140,20 @@ func (t *trialOfProcess) begin(ctx context.Context, files []string) ([]string, e
 	if len(files) == 0 {
 		return nil, &fault.Fault{Message: "a message begins this orchestration", Remedy: "name a file with one behind the definitions"}
 	}
-	m, err := t.world.read(ctx, files[0], t.from)
-	if err != nil {
-		return nil, err
-	}
+	found := ""
 	for _, a := range t.program.Activations() {
 		for _, group := range a.Filter {
-			if satisfies(group, *m) {
+			m, err := t.world.read(ctx, files[0], t.from, group)
+			if err != nil {
+				return nil, err
+			}
+			if found = m.Type; satisfies(group, *m) {
 				return files[1:], t.take(ctx, "message "+files[0], process.Event{Kind: process.Activated, Receive: a.Receive, Message: m})
 			}
 		}
 	}
 	return nil, &fault.Fault{
-		Message: fmt.Sprintf("message %s of type %q begins no instance", files[0], m.Type),
+		Message: fmt.Sprintf("message %s of type %q begins no instance", files[0], found),
 		Remedy:  "see the type and filter of the receive that activates; --from says the receive port",
 	}
 }
@@ -180,12 +184,15 @@ func (t *trialOfProcess) next(ctx context.Context, files []string, answers map[s
 		return false, files, t.take(ctx, "activity "+a.Name, process.Event{Kind: process.ActivityDone, Activity: a.ID, Result: body})
 	}
 	for i, file := range files {
-		m, err := t.world.read(ctx, file, t.from)
-		if err != nil {
-			return false, nil, err
-		}
 		for _, w := range t.step.Waits {
-			if w.IsOpen && isFor(w, *m) {
+			if !w.IsOpen {
+				continue
+			}
+			m, err := t.world.read(ctx, file, t.from, w.Filter)
+			if err != nil {
+				return false, nil, err
+			}
+			if isFor(w, *m) {
 				left = slices.Delete(slices.Clone(files), i, i+1)
 				return false, left, t.take(ctx, "message "+file, process.Event{Kind: process.Received, Wait: w.ID, Message: m})
 			}
@@ -202,9 +209,10 @@ func (t *trialOfProcess) next(ctx context.Context, files []string, answers map[s
 	return false, files, t.take(ctx, "time "+at, process.Event{Kind: process.TimerFired, Timer: first.ID})
 }
 
+// isFor reports whether a wait takes a message. A token is no condition: the answer of a port has it, and no file can.
 func isFor(w process.Wait, m process.Message) bool {
 	for name, value := range w.Equal {
-		if fmt.Sprint(m.Promoted[name]) != value {
+		if name != correlationToken && fmt.Sprint(m.Promoted[name]) != value {
 			return false
 		}
 	}
