@@ -37,7 +37,10 @@ type port struct {
 // use them. A pool compiles them; without one they are read alone.
 func Check(ctx context.Context, document json.RawMessage, pool *Pool) ([]Problem, error) {
 	var d struct {
-		Maps         json.RawMessage  `json:"map"`
+		Maps         json.RawMessage `json:"map"`
+		MessageTypes map[string]*struct {
+			Format string `json:"format"`
+		} `json:"message type"`
 		ReceivePorts map[string]*port `json:"receive port"`
 		SendPorts    map[string]*port `json:"send port"`
 	}
@@ -49,7 +52,15 @@ func Check(ctx context.Context, document json.RawMessage, pool *Pool) ([]Problem
 		return nil, err
 	}
 	var found []Problem
+	formats := map[string]string{}
+	for name, t := range d.MessageTypes {
+		formats[name] = "xml"
+		if t != nil && t.Format != "" {
+			formats[name] = t.Format
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(all.byName)) {
+		found = append(found, all.byName[name].formProblems(name, formats)...)
 		setting, err := all.check(ctx, name)
 		if err == nil {
 			continue
@@ -81,6 +92,26 @@ func Check(ctx context.Context, document json.RawMessage, pool *Pool) ([]Problem
 		}
 	}
 	return found, nil
+}
+
+// formProblems gives the types of a map whose messages are in a form that its language does not take or make.
+func (d *Definition) formProblems(name string, formats map[string]string) (found []Problem) {
+	refuse := func(setting, messageType, verb, form string) {
+		if format := formats[messageType]; format != "" && format != form {
+			found = append(found, Problem{[]string{kindMap, name, setting}, &fault.Fault{
+				Message: fmt.Sprintf("a map in %s %s %s, and messages of type %s are of format %s", d.Language, verb, form, messageType, format),
+				Remedy:  fmt.Sprintf("set format: %s of the message type, or name another one", form),
+			}})
+		}
+	}
+	switch d.Language {
+	case XSLT:
+		refuse("source", d.Source, "takes", "xml")
+	case JQ:
+		refuse("source", d.Source, "takes", "json")
+		refuse("target", d.Target, "makes", "json")
+	}
+	return found
 }
 
 // noXSLT is the fault of a machine without a program for stylesheets.

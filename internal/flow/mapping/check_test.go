@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -44,6 +45,52 @@ func TestAWrongStylesheetIsRefusedWhenItIsApplied(t *testing.T) {
 	}
 	if found := problemsIn(t, nil, broken); len(found) > 0 {
 		t.Errorf("without a pool: %q", found)
+	}
+}
+
+// libxslt compiles elements and functions that there are not, and fails with the first message that comes there.
+func TestAStylesheetWithWhatXSLTDoesNotHaveIsRefusedWithItsLine(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		"<xsl:template match=\"/\">\n<xsl:valueof select=\"1\"/></xsl:template>":                                                  "line 6: XSLT 1.0 has no element valueof",
+		"<xsl:template match=\"/\">\n<xsl:value-of select=\"count(nubmer(/a))\"/></xsl:template>":                                 "line 6: XPath 1.0 has no function nubmer()",
+		"<xsl:template match=\"/\">\n<xsl:if test=\"a and (b or not(matches(c, 'x')))\"/></xsl:template>":                         "line 6: XPath 1.0 has no function matches()",
+		`<xsl:template match="/a[text() = 'nubmer(1)']"><xsl:value-of select="-(1)*count(//b)-count(a) mod (2)"/></xsl:template>`: "",
+		`<xsl:template match="node()|id('x')/child::text()"><xsl:value-of select="$a div (2 - position())"/></xsl:template>`:      "",
+	} {
+		found := problemsIn(t, nil, settings{"map": settings{"M": settings{"language": "xslt", "program": settings{
+			"file": "m.xsl", "documents": settings{"m.xsl": sheet(body)},
+		}}}})
+		if want == "" && len(found) > 0 || want != "" && (len(found) != 1 || found[0] != "map/M/program: m.xsl: "+want) {
+			t.Errorf("%s: found are %q", body, found)
+		}
+	}
+}
+
+// The language of a map says in which form it takes and makes messages.
+func TestAMapOfTypesInAnotherFormIsRefused(t *testing.T) {
+	t.Parallel()
+	jq := func(source, target string) settings {
+		return settings{"language": "jq", "source": source, "target": target, "program": settings{
+			"file": "m.jq", "documents": settings{"m.jq": ".a"},
+		}}
+	}
+	found := problemsIn(t, nil, settings{
+		"message type": settings{"J": settings{"format": "json"}, "X": settings{}},
+		"map": settings{
+			"A": jq("J", "J"), "B": jq("J", "X"), "C": jq("X", "not defined"),
+			"D": settings{"language": "xslt", "source": "J", "target": "J", "program": settings{
+				"file": "m.xsl", "documents": settings{"m.xsl": sheet(`<xsl:template match="/"/>`)},
+			}},
+		},
+	})
+	want := []string{
+		"map/B/target: a map in jq makes json, and messages of type X are of format xml",
+		"map/C/source: a map in jq takes json, and messages of type X are of format xml",
+		"map/D/source: a map in xslt takes xml, and messages of type J are of format json",
+	}
+	if !slices.Equal(found, want) {
+		t.Errorf("found are %q", found)
 	}
 }
 

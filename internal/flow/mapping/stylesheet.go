@@ -187,6 +187,9 @@ func compileStylesheet(p *Program) (*program, error) {
 			foreign.File = f.name
 			return nil, foreign
 		}
+		if unknown := f.unknown(); unknown != nil {
+			return nil, unknown
+		}
 	}
 	return made, nil
 }
