@@ -17,6 +17,8 @@ const (
 	hungAfter = 5 * time.Second
 	// orderedRuns is how many lanes of the keys of an order are worked on at once.
 	orderedRuns = 16
+	// askingRuns bounds how many messages of a port that asks another system are sent at once. The settings of its adapter bound them too.
+	askingRuns = 128
 	// smallUnit is the number of messages below which a lease is not divided, so that they are sent side by side.
 	smallUnit = 8
 )
@@ -302,10 +304,23 @@ func (ps *ports) begin(p *port) {
 
 // runs is how many leases of the port are worked on at once.
 func (o *outlet) runs() int {
-	if o.definition.IsOrdered {
+	switch {
+	case o.definition.IsOrdered:
 		return max(o.definition.Concurrency, orderedRuns)
+	case o.asksAnother():
+		return min(max(o.definition.Concurrency, 1)*max(o.definition.Batch, 1), askingRuns)
 	}
 	return max(o.definition.Concurrency, 1)
+}
+
+// asksAnother reports whether a port has answers of another system, each of which somebody may wait for. Its messages are sent singly, so
+// that no answer waits for those of the same batch; the completer records those together that come at the same time.
+func (o *outlet) asksAnother() bool {
+	if !o.definition.Responds || o.definition.IsOrdered {
+		return false
+	}
+	in, is := o.sender.(adapter.TransactionSender)
+	return !is || !in.InTransaction()
 }
 
 // units divides a lease into what is sent in one go. An outlet of nil sends nothing.
@@ -316,6 +331,13 @@ func (o *outlet) units(l *lease) []unit {
 	}
 	if o == nil || o.definition.IsOrdered || o.process != nil && l.items[0].OrderKey != nil {
 		return []unit{{l, all}}
+	}
+	if o.asksAnother() {
+		each := make([]unit, len(all))
+		for i := range all {
+			each[i] = unit{l, all[i : i+1]}
+		}
+		return each
 	}
 	each := min(max((len(all)+o.runs()-1)/o.runs(), smallUnit), max(o.definition.Batch, 1))
 	units := []unit{}
