@@ -14,10 +14,17 @@ import (
 
 // Run carries out one command and gives the exit code of the process. Its benchmarks measure the peers it is given beside Parley.
 func Run(args []string, peers ...bench.Peers) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // nohup has it ignored
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
-	// From the first signal on the command winds down; a second one ends it at once.
-	context.AfterFunc(ctx, stop)
+	// From the first signal on the command winds down; a second one ends it at once. A terminal that is closed sends several.
+	context.AfterFunc(ctx, func() {
+		signal.Ignore(syscall.SIGHUP)
+		stop()
+	})
 	// A daemon of a demo or a benchmark ends with it, however that ends.
 	ctx = site.WithLifeline(ctx)
 

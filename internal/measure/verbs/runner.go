@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -176,10 +177,31 @@ func (a *measuring) once(ctx context.Context, m measurement) (outcome, error) {
 	if err == nil {
 		keepChanges(found.Lead().Analysis, m.changes)
 	}
-	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(cause, context.Canceled) {
+	cause := context.Cause(ctx)
+	switch {
+	case err == nil || cause == nil:
+	case !errors.Is(cause, context.Canceled):
 		err = errors.Join(cause, err)
+	case isCancellation(err):
+		err = errInterrupted
+	default:
+		err = errors.Join(errInterrupted, err)
 	}
 	return found, err
+}
+
+// errInterrupted is the error of a benchmark that a signal has ended. An error of cleaning up follows it.
+var errInterrupted = errors.New("interrupted, and no figures were kept")
+
+// isCancellation reports whether an error, and each that is joined in it, is the end of its context.
+func isCancellation(err error) bool {
+	switch all := err.(type) { //nolint:errorlint // it walks down by itself
+	case interface{ Unwrap() []error }:
+		return !slices.ContainsFunc(all.Unwrap(), func(one error) bool { return !isCancellation(one) })
+	case interface{ Unwrap() error }:
+		return errors.Is(err, context.Canceled) && isCancellation(all.Unwrap())
+	}
+	return errors.Is(err, context.Canceled)
 }
 
 // give writes the result in all forms that were asked for.
