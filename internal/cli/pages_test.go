@@ -85,6 +85,36 @@ func TestThePagesNameCommandsAndFlagsThatExist(t *testing.T) {
 	}
 }
 
+// Hints, remedies and comments of the schema send people to commands; what follows the name of a group of commands is one of its own.
+func TestTheSchemaNamesCommandsThatExist(t *testing.T) {
+	t.Parallel()
+	named := regexp.MustCompile(`\bparley ((?:[a-z][a-z-]* ?)+)`)
+	root, found := rootWithCompletion(), 0
+	err := filepath.WalkDir(filepath.Join("..", "..", "sql"), func(path string, _ os.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".sql" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, match := range named.FindAllStringSubmatch(string(text), -1) {
+			cmd, rest := commandOf(root, strings.Fields(match[1]))
+			if cmd == nil || match[1] == "flow calls it" { // a sentence about the program
+				continue
+			}
+			found++
+			if cmd.HasAvailableSubCommands() && len(rest) > 0 && !strings.HasPrefix(cmd.Use, cmd.Name()+" ") {
+				t.Errorf("%s: parley %s: %s has no command %s", path, match[1], cmd.CommandPath(), rest[0])
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found < 40 {
+		t.Errorf("the schema names %d commands", found)
+	}
+}
+
 // commandOf finds the command that words begin with, and gives what follows; nil when the first is none.
 func commandOf(root *cobra.Command, words []string) (*cobra.Command, []string) {
 	cmd := root

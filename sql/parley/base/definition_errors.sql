@@ -264,7 +264,7 @@ from (values
     'Names are compared byte by byte. It goes by itself when its conversation ends.',
     'See parley.event_notifications.'),
   (15297, 'form', 'this is no certificate', null,
-    'Give what parley certificate export writes, without the lines around it.'),
+    'Give what parley dialog-certificate export writes, without the lines around it.'),
   (15297, 'validity', 'the certificate is malformed', 'Its validity ends before it begins, or is out of range.',
     'Ask its owner for a good one.'),
   (15297, 'subject', 'the certificate is malformed', 'Its subject is no UTF-8.', 'Ask its owner for a good one.'),

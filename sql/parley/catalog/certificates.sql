@@ -170,7 +170,7 @@ $$;
 comment on function parley.create_certificate(text, bytea, text, bytea, boolean, parley.caller) is
 'Installs a certificate and returns its id: of somebody else, whom its owner stands for here, or our own with its
 private key. New ones of our own are made by the command parley certificate create, which has the master key.
-Arguments: name; certificate, the bytes that parley certificate export writes; authorization, the owner
+Arguments: name; certificate, the bytes that parley dialog-certificate export writes; authorization, the owner
 (default: the caller): what is signed with it is done in the name of this role; private_key, sealed under the
 master key, or null; active_for_begin_dialog, whether new messages may be sealed for it or signed with it: what
 arrives is opened in either case.
