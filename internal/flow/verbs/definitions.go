@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
@@ -178,10 +179,29 @@ func writeChanges(out io.Writer, changes []flowstore.Change) error {
 	}
 	table := verb.NewTable(out)
 	fmt.Fprintln(table, "ACTION\tKIND\tNAME\tSETTING\tOLD\tNEW")
-	shown := func(value json.RawMessage) string { return verb.OneLine(string(value), verb.BodyWidth) }
 	for _, c := range changes {
+		was, is := changed(string(c.Old), string(c.New))
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Action, c.Kind, verb.OneLine(c.Name, 0), verb.OrNone(verb.OrEmpty(c.Setting)),
-			shown(c.Old), shown(c.New))
+			verb.OneLine(was, verb.BodyWidth), verb.OneLine(is, verb.BodyWidth))
 	}
 	return table.Flush()
+}
+
+// changed gives two values as a line shows them: those that are long from a little before the place at which they begin to differ.
+func changed(was, is string) (shownWas, shownIs string) {
+	if max(len(was), len(is)) <= verb.BodyWidth {
+		return was, is
+	}
+	same := 0
+	for same < min(len(was), len(is)) && was[same] == is[same] {
+		same++
+	}
+	from := same - verb.BodyWidth/3
+	if from <= 0 {
+		return was, is
+	}
+	for !utf8.RuneStart(was[from]) {
+		from--
+	}
+	return "…" + was[from:], "…" + is[from:]
 }
