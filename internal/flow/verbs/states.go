@@ -3,11 +3,13 @@ package verbs
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
+	"github.com/parley-broker/parley/internal/pgdb"
 	flowstore "github.com/parley-broker/parley/internal/store/flow"
 	"github.com/parley-broker/parley/internal/verb"
 )
@@ -106,6 +108,9 @@ func newStateCommand(env environment, s stateVerb) *cobra.Command {
 func changeState(ctx context.Context, env environment, cmd *cobra.Command, conn *pgx.Conn, s stateVerb, name, kind string) error {
 	isDone, err := flowstore.ChangeState(ctx, conn, s.name, name, kind)
 	if err != nil {
+		if elsewhere := s.elsewhere(ctx, conn, name, kind, err); elsewhere != nil {
+			return elsewhere
+		}
 		return err
 	}
 	if env.JSON {
@@ -117,4 +122,54 @@ func changeState(ctx context.Context, env environment, cmd *cobra.Command, conn 
 	}
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %s %s\n", kind, strings.TrimSpace(verb.OneLine(name, 0)), done)
 	return err
+}
+
+// elsewhere says of what other kind a name is for which there is no object of the kind that was meant; nil: of none that has a state.
+func (s stateVerb) elsewhere(ctx context.Context, conn *pgx.Conn, name, meant string, err error) error {
+	if pgdb.SQLState(err) != "PF004" {
+		return nil
+	}
+	kinds, lookErr := flowstore.KindsOf(ctx, conn, name)
+	if lookErr != nil {
+		return nil // the first error says more
+	}
+	verbs, word := map[string]string{"enable": "start", "disable": "stop"}, shellWord(name)
+	operation := s.name
+	if s.argument == "LOCATION" {
+		operation = verbs[s.name]
+	}
+	for _, kind := range kinds {
+		command := ""
+		switch kind {
+		case flowstore.KindSendPort:
+			command = operation + " " + word
+		case flowstore.KindOrchestration:
+			command = operation + " " + word + " --orchestration"
+		case flowstore.KindGroup:
+			if operation == "stop" {
+				operation = "unenlist"
+			}
+			command = operation + " " + word + " --group"
+		case "receive location":
+			command = map[string]string{"start": "enable", "enlist": "enable"}[operation]
+			if command == "" {
+				command = "disable"
+			}
+			command += " " + word
+		default:
+			continue
+		}
+		return verb.WithHint(fmt.Errorf("there is no %s %q, and there is the %s %[2]q", meant, name, kind), "write: parley flow "+command)
+	}
+	return nil
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+
+// shellWord writes a name as a shell takes it.
+func shellWord(name string) string {
+	if plainWord.MatchString(name) {
+		return name
+	}
+	return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -36,7 +38,7 @@ far as tracking is kept. You need the right VIEW.`,
 				return verb.Usagef("--limit %d: give a positive number", top)
 			case isNamed:
 				return verb.ShowAll(env.App, cmd, func(ctx context.Context, db parley.DB) ([]flowstore.Tracked, error) {
-					return flowstore.FindTracked(ctx, db, property, value, top)
+					return findTracked(ctx, db, property, value, top)
 				}, func(out io.Writer, found []flowstore.Tracked) error { return writeTracked(out, found, top) })
 			}
 			message, err := readNumber(args[0], "message")
@@ -52,6 +54,26 @@ far as tracking is kept. You need the right VIEW.`,
 	cmd.Flags().StringVar(&value, "value", "", "that has this value")
 	cmd.Flags().IntVar(&top, "limit", 100, "find at most so many")
 	return cmd
+}
+
+// findTracked finds messages. Where there is none it says whether the property is one by which any could be found.
+func findTracked(ctx context.Context, db parley.DB, property, value string, top int) ([]flowstore.Tracked, error) {
+	found, err := flowstore.FindTracked(ctx, db, property, value, top)
+	if err != nil || len(found) > 0 {
+		return found, err
+	}
+	tracked, isDeclared, err := flowstore.TrackedProperties(ctx, db, property)
+	if err != nil || slices.Contains(tracked, property) {
+		return found, err
+	}
+	hint := "no property is tracked; set tracked: true where its property schema declares it"
+	if len(tracked) > 0 {
+		hint = "name one that is tracked: " + strings.Join(tracked, ", ")
+	}
+	if isDeclared {
+		return nil, verb.WithHint(fmt.Errorf("property %s is not tracked", property), hint)
+	}
+	return nil, verb.WithHint(fmt.Errorf("property %s is not declared", property), hint)
 }
 
 func readNumber(text, what string) (int64, error) {

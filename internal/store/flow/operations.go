@@ -33,6 +33,12 @@ func ChangeState(ctx context.Context, db pgdb.DB, operation, name, kind string) 
 	return one[bool](ctx, db, what, "select parley_flow.disable($1::text)", name)
 }
 
+// KindsOf gives the kinds of which there is an object with a name.
+func KindsOf(ctx context.Context, db pgdb.DB, name string) ([]string, error) {
+	return one[[]string](ctx, db, "find "+name, `
+		select coalesce(array_agg(d.kind order by d.kind), '{}') from parley_flow.definitions as d where d.name = $1`, name)
+}
+
 // Filter chooses suspended messages: an object of conditions, as parley_flow.suspended_matching takes it. The empty one is all of them.
 type Filter map[string]any
 

@@ -220,6 +220,22 @@ type Tracked struct {
 	At        time.Time `json:"at"`
 }
 
+// TrackedProperties gives the properties that are tracked, and whether one is declared.
+func TrackedProperties(ctx context.Context, db pgdb.DB, property string) (tracked []string, isDeclared bool, err error) {
+	err = db.QueryRow(ctx, `
+		select coalesce(array_agg(p.name order by p.name) filter (where p.is_tracked), '{}'), coalesce(bool_or(p.name = $1), false)
+		from (
+			select d.name || '#' || e.key as name, (e.value ->> 'tracked')::boolean as is_tracked
+			from parley_flow.definitions as d
+			cross join lateral jsonb_each(d.effective_settings -> 'properties') as e
+			where d.kind = 'property schema'
+		) as p`, property).Scan(&tracked, &isDeclared)
+	if err != nil {
+		return nil, false, pgdb.StatementError(err, "find properties that are tracked")
+	}
+	return tracked, isDeclared, nil
+}
+
 // FindTracked gives messages with a value of a tracked property.
 func FindTracked(ctx context.Context, db pgdb.DB, property, value string, top int) ([]Tracked, error) {
 	return collect[Tracked](ctx, db, "find messages by a property", `
