@@ -103,6 +103,14 @@ func (a *measuring) run(cmd *cobra.Command, m measurement) error {
 		if before, err = record.Read(f.compare); err != nil {
 			return verb.AsUsage(err)
 		}
+		if err = isOfAnother(cmd, before, f.compare); err != nil {
+			return err
+		}
+	}
+	for flag, path := range map[string]string{"csv": f.csv, "html": f.html} {
+		if place, err := os.Stat(filepath.Dir(path)); path != "" && (err != nil || !place.IsDir()) {
+			return verb.Usagef("--%s %s: there is no folder %s", flag, path, filepath.Dir(path))
+		}
 	}
 	ctx := cmd.Context()
 	if f.atMost > 0 {
@@ -125,12 +133,12 @@ func (a *measuring) run(cmd *cobra.Command, m measurement) error {
 			return err
 		}
 	}
+	var notCompared error
 	if before != nil {
-		if head.Compared, err = record.Compare(before, head, f.compare); err != nil {
-			return err
-		}
+		head.Compared, notCompared = record.Compare(before, head, f.compare)
 	}
-	if err := a.give(cmd, m, found); err != nil {
+	// The figures are given first, whatever could not be done with them.
+	if err := errors.Join(a.give(cmd, m, found), notCompared); err != nil {
 		return err
 	}
 	if m.hint != nil {
@@ -141,6 +149,19 @@ func (a *measuring) run(cmd *cobra.Command, m measurement) error {
 		return errRegression
 	case head.Verdict != nil && !head.Verdict.Passed():
 		return errFailed
+	}
+	return nil
+}
+
+// isOfAnother refuses to compare with a run of another scenario, before a run of this one takes its time.
+func isOfAnother(cmd *cobra.Command, before *record.Head, file string) error {
+	if cmd.Parent() == nil || cmd.Parent().Name() != "bench" || cmd.Name() == before.Scenario {
+		return nil
+	}
+	for _, other := range cmd.Parent().Commands() {
+		if other.Name() == before.Scenario {
+			return verb.Usagef("%s is a run of %s, this one is of %s", file, before.Scenario, cmd.Name())
+		}
 	}
 	return nil
 }
@@ -204,13 +225,12 @@ func isCancellation(err error) bool {
 	return errors.Is(err, context.Canceled)
 }
 
-// give writes the result in all forms that were asked for.
+// give writes the result in all forms that were asked for. One that cannot be written is no reason to lose the others.
 func (a *measuring) give(cmd *cobra.Command, m measurement, found outcome) error {
 	f, head := a.flags, found.Lead()
+	var failed error
 	if f.csv != "" {
-		if err := writeFile(f.csv, head.WriteCSV); err != nil {
-			return err
-		}
+		failed = writeFile(f.csv, head.WriteCSV)
 	}
 	if f.html != "" {
 		var own []report.Section
@@ -218,10 +238,10 @@ func (a *measuring) give(cmd *cobra.Command, m measurement, found outcome) error
 			own = m.sections(found)
 		}
 		path, err := WriteDemoPage(f.html, func(out io.Writer) error { return present.Page(out, head, a.commandLine(cmd), own) })
-		if err != nil {
-			return err
+		if err == nil {
+			fmt.Fprintf(a.Stderr, "The result page is %s\n", path)
 		}
-		fmt.Fprintf(a.Stderr, "The result page is %s\n", path)
+		failed = errors.Join(failed, err)
 	}
 	if f.history != "" {
 		if err := (record.History{Path: f.history}).Add(head); err != nil {
@@ -230,9 +250,9 @@ func (a *measuring) give(cmd *cobra.Command, m measurement, found outcome) error
 		}
 	}
 	if a.JSON {
-		return verb.EncodeJSON(cmd.OutOrStdout(), found)
+		return errors.Join(failed, verb.EncodeJSON(cmd.OutOrStdout(), found))
 	}
-	return present.Text(cmd.OutOrStdout(), head, func(out io.Writer) error { return m.numbers(out, found) })
+	return errors.Join(failed, present.Text(cmd.OutOrStdout(), head, func(out io.Writer) error { return m.numbers(out, found) }))
 }
 
 // commandLine is the command that repeats a run, but for where its database is: a DSN may hold a password.
