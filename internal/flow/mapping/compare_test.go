@@ -21,6 +21,9 @@ func TestADifferenceHasItsPath(t *testing.T) {
 		{json, `{}`, `{"a": null}`, `/a: missing, expected "null"`},
 		{json, `1.10`, `1.1`, `: "1.10", expected "1.1"`},
 		{"text/plain", "a", "b", `: "a", expected "b"`},
+		{"text/plain", `{"a": 1, "b": [2]}`, `{"b":[2],"a":1}`, ""},
+		{"text/plain", `{"a": 1}`, `{"a": 2}`, `/a: "1", expected "2"`},
+		{"text/plain", `{"a": 1}`, `{"a": 1`, `: "{\"a\": 1}", expected "{\"a\": 1"`},
 	} {
 		found, err := mapping.Compare([]byte(c.got), []byte(c.expected), c.kind)
 		switch {
