@@ -16,8 +16,9 @@ import (
 
 // publishedMessage names a message that publish or resubmit has made to programs; a stable format.
 type publishedMessage struct {
-	MessageID int64 `json:"message_id"`
-	DryRun    bool  `json:"dry_run,omitempty"`
+	MessageID int64  `json:"message_id"`
+	Outcome   string `json:"outcome,omitempty"` // of publish: PUBLISHED, SUSPENDED, FAILED_ROUTED or REPEATED
+	DryRun    bool   `json:"dry_run,omitempty"`
 }
 
 // readBody reads a body from a file, or from standard input for -. An empty one is probably a file that could not be made.
@@ -85,11 +86,14 @@ see parley flow failures. You need the right PUBLISH.`,
 			}
 			ctx := cmd.Context()
 			return env.WithConnection(ctx, func(conn *pgx.Conn) error {
-				id, err := flowstore.Publish(ctx, conn, message)
+				id, outcome, err := flowstore.Publish(ctx, conn, message)
 				if err != nil {
 					return err
 				}
-				return env.showPublished(cmd, publishedMessage{MessageID: id})
+				if says := saysOfOutcome[outcome]; says != "" && !env.JSON {
+					fmt.Fprintf(env.Stderr, "%s\n", says)
+				}
+				return env.showPublished(cmd, publishedMessage{MessageID: id, Outcome: outcome})
 			})
 		},
 	}
@@ -102,6 +106,13 @@ see parley flow failures. You need the right PUBLISH.`,
 	flags.StringVar(&message.IdempotencyKey, "idempotency-key", "", "a second message with the same key is the first one")
 	flags.BoolVar(&isEmpty, "empty", false, "publish it also when its body is empty")
 	return cmd
+}
+
+// saysOfOutcome are the outcomes that somebody who publishes a message may not expect.
+var saysOfOutcome = map[string]string{
+	"SUSPENDED":     "nobody subscribes to it, and it is suspended: parley flow failures says what it missed",
+	"FAILED_ROUTED": "nobody subscribes to it, and it is routed as a failed message: parley flow failures says what it missed",
+	"REPEATED":      "its key was used before, and this is the number of the first message",
 }
 
 func (env environment) showPublished(cmd *cobra.Command, published publishedMessage) error {
@@ -156,7 +167,7 @@ given is as it was. With --dry-run all is checked and undone. You need the right
 				if err != nil {
 					return err
 				}
-				return env.showPublished(cmd, publishedMessage{id, dryRun})
+				return env.showPublished(cmd, publishedMessage{MessageID: id, DryRun: dryRun})
 			})
 		},
 	}

@@ -173,21 +173,26 @@ type Publication struct {
 	IdempotencyKey           string
 }
 
-// Publish publishes a message in the transaction of db, and gives its number.
-func Publish(ctx context.Context, db pgdb.DB, p Publication) (int64, error) {
+// Publish publishes a message in the transaction of db, and gives its number and outcome.
+func Publish(ctx context.Context, db pgdb.DB, p Publication) (id int64, outcome string, err error) {
 	properties, err := json.Marshal(p.Properties)
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	var written json.RawMessage
 	if len(p.Written) > 0 {
 		if written, err = json.Marshal(p.Written); err != nil {
-			return 0, err
+			return 0, "", err
 		}
 	}
-	return one[int64](ctx, db, "publish a message", `
-		select parley_flow.publish(
-			body => $1::bytea, properties => $2::jsonb, message_type => nullif($3::text, ''), receive_port => nullif($4::text, ''),
-			written => $5::jsonb, idempotency_key => nullif($6::text, '')
-		)`, p.Body, json.RawMessage(properties), p.MessageType, p.ReceivePort, written, p.IdempotencyKey)
+	err = db.QueryRow(ctx, `
+		select e.message_id, e.outcome
+		from parley_flow.publish_each(
+			bodies => array[$1::bytea], properties => array[$2::jsonb], message_types => array[nullif($3::text, '')],
+			receive_port => nullif($4::text, ''), written => array[$5::jsonb], idempotency_key => nullif($6::text, '')
+		) as e`, p.Body, json.RawMessage(properties), p.MessageType, p.ReceivePort, written, p.IdempotencyKey).Scan(&id, &outcome)
+	if err != nil {
+		return 0, "", pgdb.StatementError(err, "publish a message")
+	}
+	return id, outcome, nil
 }
