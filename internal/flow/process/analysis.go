@@ -225,12 +225,12 @@ func everythingIn(s *shape) facts {
 
 func (c *compiler) checkUses(s *shape, known facts) {
 	for _, of := range s.reads {
-		if of.owner != nil && !known[of] && !slices.Contains(s.fills, of) {
+		if of.owner != nil && !known[of] && !slices.Contains(s.fills, of) && !c.isMisread(of.name) {
 			c.problem(s.path, "Receive or construct it before.", "message %s has no content here", of.name)
 		}
 	}
 	for _, of := range s.follows {
-		if !known[of] {
+		if !known[of] && !c.isMisread(of.name) {
 			c.problem(s.path, "Initialise it by a receive or send before.", "correlation set %s has no values here", of.name)
 		}
 	}

@@ -42,6 +42,7 @@ type compiler struct {
 	known    Known
 	program  *Program
 	problems []Problem
+	misread  []any // what is written of shapes with words that are none of theirs
 	base     *cel.Env
 	name     string
 	calling  []string // orchestrations on the way to the one that is read
@@ -244,6 +245,7 @@ func (c *compiler) element(path []string, given any, n *names, parent *shape) {
 // noShape refuses an element whose keys are no kinds. A key beside the name is a kind that is misspelt: it is named where it stands.
 func (c *compiler) noShape(o *object) {
 	remedy := "Write one of " + strings.Join(slices.Sorted(maps.Keys(readers)), ", ") + "."
+	c.misread = append(c.misread, o.given)
 	isNamed := false
 	for _, key := range slices.Sorted(maps.Keys(o.given)) {
 		if key != "name" {

@@ -179,6 +179,24 @@ func (o *object) end() {
 		if !slices.Contains(o.asked, key) {
 			asked := slices.Compact(slices.Sorted(slices.Values(o.asked)))
 			o.c.problem(o.at(key), "It has "+strings.Join(asked, ", ")+".", "%s has no %q", called(o.path), key)
+			o.c.misread = append(o.c.misread, o.given)
 		}
 	}
+}
+
+// isMisread reports whether a name stands in a shape that could not be read. What is missing for it follows from that fault.
+func (c *compiler) isMisread(name string) bool {
+	return slices.ContainsFunc(c.misread, func(given any) bool { return namesIn(given, name) })
+}
+
+func namesIn(given any, name string) bool {
+	switch value := given.(type) {
+	case string:
+		return value == name
+	case []any:
+		return slices.ContainsFunc(value, func(one any) bool { return namesIn(one, name) })
+	case map[string]any:
+		return slices.ContainsFunc(slices.Collect(maps.Values(value)), func(one any) bool { return namesIn(one, name) })
+	}
+	return false
 }

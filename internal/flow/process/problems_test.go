@@ -9,11 +9,14 @@ import (
 func TestAMisspeltWordIsNamedWhereItStands(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
-		"- parallell: {a: []}\n  name: x": `1/parallell there is no shape "parallell"`,
-		"- name: x":                       `1 the element has no shape`,
-		"- set: {count: '1'}\n  names: x": `1/names the element has no "names"`,
-		"- text":                          `1 the element is the text "text"`,
-		"- delay: 5 sec":                  `1/delay/for "5 sec" is no interval`,
+		"- parallell: {a: []}\n  name: x":                           `1/parallell there is no shape "parallell"`,
+		"- name: x":                                                 `1 the element has no shape`,
+		"- set: {count: '1'}\n  names: x":                           `1/names the element has no "names"`,
+		"- konstruct: {message: ask, value: {a: '1'}}\n- send: ask": `1/konstruct there is no shape "konstruct"`,
+		"- scope: {correlations: {own: [MessageType]}, do: [{send: {message: order, initialize: [own]}}, " +
+			"{receive: {message: answer, follow: [own]}}]}": `1/scope/do/0/send/initialize send has no "initialize"`,
+		"- text":         `1 the element is the text "text"`,
+		"- delay: 5 sec": `1/delay/for "5 sec" is no interval`,
 		"- scope: {timeout: 5s, do: [], catch: [{}]}": `1/scope/timeout "5s" is no interval`,
 	} {
 		_, problems := compileIn(t, read(t, withBody(begins+body)), "P")

@@ -51,7 +51,7 @@ from (values
   ('convoys', 'the activations of orchestration "%1$s" belong together by different properties', null,
     'Have all receives that begin instances of it initialise the same correlation set.'),
   ('instances run', 'orchestration "%1$s" cannot %2$s now', 'It has %3$s instances.',
-    'Let them end, or terminate them: parley flow instances terminate --orchestration %4$s.')
+    'Let them end, or terminate them: parley flow instances terminate --orchestration ''%1$s''.')
 ) as t (situation, message, cause, remedy);
 
 comment on view parley_flow._p_fault_text is 'The faults of definitions; %1$s and the like stand for a value.';

@@ -67,7 +67,7 @@ begin
   if v_instances > 0 then
     return next parley_flow._p_fault(
       array['orchestration', name], 'instances run', name,
-      case when is_gone then 'go' else 'change its host' end, v_instances::text, parley._p_shell_word(name)
+      case when is_gone then 'go' else 'change its host' end, v_instances::text
     );
   elsif parley_flow._p_has_messages(name) then
     return next parley_flow._p_fault(
