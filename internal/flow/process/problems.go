@@ -184,7 +184,7 @@ func (o *object) end() {
 	}
 }
 
-// isMisread reports whether a name stands in a shape that could not be read. What is missing for it follows from that fault.
+// isMisread reports whether a name stands in a shape that could not be read. A value that it lacks follows from that fault.
 func (c *compiler) isMisread(name string) bool {
 	return slices.ContainsFunc(c.misread, func(given any) bool { return namesIn(given, name) })
 }

@@ -34,7 +34,7 @@ func ran(t *testing.T, s *model, f *frame) (printed string, err error) {
 	return out.String(), err
 }
 
-// What can be seen before is said before, and no run takes its time: a folder that is not there, a run of another scenario.
+// A mistake that can be seen before is said before, and no run takes its time: a folder that is not there, a run of another scenario.
 func TestMistakesAreSaidBeforeARun(t *testing.T) {
 	t.Parallel()
 	other := filepath.Join(t.TempDir(), "other.json")
