@@ -38,7 +38,7 @@ func (f file) unknown() *fault.Fault {
 		line, _ := decoder.InputPos()
 		token, err := decoder.Token()
 		if err != nil {
-			return nil // it is the end, or libxml2 says what is not well-formed
+			return nil //nolint:nilerr // it is the end, or libxml2 says what is not well-formed
 		}
 		e, is := token.(xml.StartElement)
 		if !is {

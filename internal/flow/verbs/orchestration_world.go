@@ -105,9 +105,10 @@ func (w *fileWorld) Type(ctx context.Context, m process.Message) (process.Messag
 		return m, err
 	}
 	sink := &pipeline.Only{}
-	source := pipeline.Source{Size: int64(len(m.Body)), Type: w.types.TypeFor(m.Type, m.Body), Open: func(context.Context) (io.ReadCloser, error) {
+	source := pipeline.Source{Size: int64(len(m.Body)), Type: w.types.TypeFor(m.Type, m.Body)}
+	source.Open = func(context.Context) (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(m.Body)), nil
-	}}
+	}
 	if err := compiled.Run(ctx, source, sink); err != nil {
 		return m, err
 	}

@@ -131,7 +131,7 @@ func (s stateVerb) elsewhere(ctx context.Context, conn *pgx.Conn, name, meant st
 	}
 	kinds, lookErr := flowstore.KindsOf(ctx, conn, name)
 	if lookErr != nil {
-		return nil // the first error says more
+		return nil //nolint:nilerr // the first error says more
 	}
 	verbs, word := map[string]string{"enable": "start", "disable": "stop"}, shellWord(name)
 	operation := s.name
@@ -139,7 +139,7 @@ func (s stateVerb) elsewhere(ctx context.Context, conn *pgx.Conn, name, meant st
 		operation = verbs[s.name]
 	}
 	for _, kind := range kinds {
-		command := ""
+		var command string
 		switch kind {
 		case flowstore.KindSendPort:
 			command = operation + " " + word

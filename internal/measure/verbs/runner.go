@@ -103,7 +103,7 @@ func (a *measuring) run(cmd *cobra.Command, m measurement) error {
 		if before, err = record.Read(f.compare); err != nil {
 			return verb.AsUsage(err)
 		}
-		if err = isOfAnother(cmd, before, f.compare); err != nil {
+		if err := isOfAnother(cmd, before, f.compare); err != nil {
 			return err
 		}
 	}
