@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
 
 	"github.com/parley-broker/parley/internal/sqltest"
@@ -16,6 +17,7 @@ func TestAnAnswerWaitsForNoSlowerOne(t *testing.T) {
 	t.Parallel()
 	e, address, _ := newDesk(t, "10 minutes")
 	hold := make(chan struct{})
+	release := sync.OnceFunc(func() { close(hold) })
 	clerk := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if string(body) == "slow" {
@@ -24,6 +26,7 @@ func TestAnAnswerWaitsForNoSlowerOne(t *testing.T) {
 		_, _ = w.Write(body)
 	}))
 	t.Cleanup(clerk.Close)
+	t.Cleanup(release) // before it is closed, which waits for what it answers
 	e.apply(fmt.Sprintf(`{"send port": {"Clerk": {"application": "Desk", "host": "Send", "adapter": "HTTP", "address": %q, "responds": true,
 		"settings": {"timeout": "10 minutes", "connections": 8},
 		"filter": [[{"property": "urn:p#Key", "operator": "=", "value": "clerk"}]]}}}`, clerk.URL+"/in"))
@@ -42,7 +45,7 @@ func TestAnAnswerWaitsForNoSlowerOne(t *testing.T) {
 			t.Errorf("a quick request got %+v", got)
 		}
 	}
-	close(hold)
+	release()
 	if got := parleytest.Receive(t, slow, "the slow answer"); got.status != http.StatusOK || got.body != "slow" {
 		t.Errorf("the slow request got %+v", got)
 	}
