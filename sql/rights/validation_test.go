@@ -58,6 +58,30 @@ func TestAValidationFunctionRunsAsItsOwner(t *testing.T) {
 	sqltest.Equal(s, role, "select distinct role from m.judged")
 }
 
+// The daemon may be a member of the owner of the broker, which has more rights. A validation function of that owner does not get these:
+// neither for messages that were sent for later, nor for those that waited for their service.
+func TestAValidationFunctionHasNotTheRightsOfTheDaemon(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewWorld(t)
+	b.Exec("create table public.judged (role name, body text)")
+	b.Exec(`create function public.judge(body bytea) returns boolean language plpgsql as
+		$$begin insert into public.judged (role, body) values (current_user, parley.body_text(body)); return true; end$$`)
+	b.Exec("select parley.create_message_type('Judged', 'FUNCTION', 'public.judge(bytea)')")
+	b.Exec("select parley.create_contract('Judged', array['Judged']), parley.create_service('Early', 'Answering', array['Judged'])")
+	const begin = "parley.begin_dialog('//test/Asker', $1, 'Judged', encryption => false, allow_unknown_target => true)"
+	b.Exec("select parley.send("+begin+", 'Judged', 'delayed')", "Late")
+	b.Exec("select parley.send("+begin+", 'Judged', 'later', deliver_at => clock_timestamp())", "Early")
+	b.Exec("update parley._p_service set name = 'Late' where name = 'Early'")
+	b.Exec("update parley._p_endpoint set far_service = 'Late' where far_service = 'Early'")
+	role := b.Role("daemon")
+	b.Exec("grant " + sqltest.Quote(sqltest.Value[string](b.Session, "select current_user")) + " to " + sqltest.Quote(role))
+	daemon := b.As(role)
+	daemon.Exec("select parley._p_deliver_delayed_of_each(array(select * from parley._p_delayed_senders()))")
+	daemon.Exec("select parley._p_send_due_of(endpoint_id, clock_timestamp(), 1) from parley._p_delayed_send")
+	sqltest.Equal(b.Session, "delayed later", "select string_agg(body, ' ' order by body) from public.judged")
+	sqltest.Equal(b.Session, true, "select bool_and(role = current_user) from public.judged")
+}
+
 // The database's owner administers the broker, but has not the rights of a superuser that installed it.
 func TestAValidationFunctionHasNotTheRightsOfTheBroker(t *testing.T) {
 	t.Parallel()

@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/parley-broker/parley"
 	"github.com/parley-broker/parley/internal/backoff"
 	"github.com/parley-broker/parley/internal/daemon"
 	"github.com/parley-broker/parley/internal/notifier"
@@ -21,6 +21,8 @@ import (
 const (
 	// alarmsAtOnce is small enough that a transaction takes a few milliseconds.
 	alarmsAtOnce = 200
+	// caresAtOnce is how many of a kind are removed at once when they have expired.
+	caresAtOnce = 1000
 	// alarmInterval is how long alarms are left alone at most; the database counts on it (_p_set_alarm).
 	alarmInterval = time.Second
 	// blindAlarmInterval is for daemons that cannot be notified of a timer that is due before the next call.
@@ -35,6 +37,8 @@ const (
 	oneMost   = 5 * time.Second
 	sendsMost = 3 * time.Second
 	lateDelay = time.Minute
+	// deliveredAtOnce is of how many endpoints what was delayed is delivered at once.
+	deliveredAtOnce = 200
 )
 
 // Timers is a part of a daemon.
@@ -56,14 +60,15 @@ func (t *Timers) Lead(ctx context.Context, term *daemon.Term) {
 	defer subscription.Close()
 	earlier := subscription.On("0", notifier.NewWakeUp())
 	failures := backoff.NewFailures(t.logger, "timers cannot be fired")
-	nextCare := time.Now().Add(careInterval)
+	ctx, cancel := context.WithCancel(ctx)
+	var caring sync.WaitGroup
+	caring.Go(func() { t.takeCare(ctx) })
+	defer caring.Wait()
+	defer cancel()
 	for {
 		pause, leads := t.fireOnce(ctx, term, &failures)
 		if !leads {
 			return
-		}
-		if time.Now().After(nextCare) {
-			nextCare = time.Now().Add(t.care(ctx))
 		}
 		select {
 		case <-ctx.Done():
@@ -142,15 +147,4 @@ func (t *Timers) sendOf(ctx context.Context, endpoint int64) error {
 		return err
 	}
 	return activationstore.SendDueOf(ctx, t.pool, endpoint, 1, oneMost)
-}
-
-// care does what is not urgent and what anybody may do, so it needs no term. It says when to do it again: the longer it takes, the later.
-func (t *Timers) care(ctx context.Context) time.Duration {
-	began := time.Now()
-	within, cancel := context.WithTimeout(ctx, statementTimeout)
-	defer cancel()
-	if _, err := parley.FireTimers(within, t.pool); err != nil && ctx.Err() == nil {
-		t.logger.Warn("delayed messages could not be classified; trying again", "error", err)
-	}
-	return max(careInterval, 20*time.Since(began))
 }

@@ -259,6 +259,7 @@ set jit = off
 as $$
 declare
   v_id bigint;
+  v_now timestamptz := clock_timestamp();
 begin
   if pg_sequence_last_value('parley._p_broker_switch') is not null then
     return;
@@ -272,6 +273,9 @@ begin
         only_queues is null or e.service_id in (
           select s.service_id from parley._p_service as s where s.queue_id = any (only_queues)
         )
+      )
+      and not exists (
+        select from parley._p_transmission as t where t.endpoint_id = e.endpoint_id and passes_by and t.try_at > v_now
       )
     order by e.endpoint_id
   loop
@@ -291,7 +295,8 @@ comment on function parley._p_deliver_delayed(text, integer[], boolean) is
 'Finds the way again of what waits in the transmission queue: delivers it here, or puts it on its way to another
 database, in the order it was sent.
 Arguments: service_name, of the far side, null for any; only_queues, the queues of the senders, null for all;
-passes_by, whether conversations that somebody holds are passed by instead of waited for.';
+passes_by, whether conversations that somebody holds, and those that were put off, are passed by: the former are waited
+for otherwise.';
 
 create function parley._p_deliver_delayed_of(endpoint_id bigint) returns void
 language plpgsql

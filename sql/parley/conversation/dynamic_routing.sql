@@ -194,11 +194,10 @@ begin
           found := parley._p_end_side(v_endpoint, 2, null);
         end if;
       end if;
-      perform parley._p_deliver_delayed(v_request.service_name);
       v_answers := v_answers + 1;
     exception
       when lock_not_available then
-        -- Somebody holds the conversation, or what waited for the answer: the next time.
+        -- Somebody holds the conversation: the next time.
         v_held := v_held + 1;
     end;
     exit when v_held >= 10;
@@ -209,6 +208,6 @@ end
 $$;
 
 comment on function parley._p_take_configuration_answers() is
-'Ends the conversations in which the broker configuration service has answered, and tries again what waited for it. An
-end with an error, or of the lifetime, means that it does not know. Gives the number of answers.
+'Ends the conversations in which the broker configuration service has answered. An end with an error, or of the
+lifetime, means that it does not know. Gives the number of answers; the caller tries again what waited for them.
 Source: spec 6.6.';

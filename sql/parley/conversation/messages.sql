@@ -145,7 +145,9 @@ create table parley._p_transmission (
   enqueued_at timestamptz not null,
   body bytea,
   transmission_status text not null,
-  trace_context text
+  trace_context text,
+  -- That of the first of an endpoint: its delivery took too long, and is tried again then.
+  try_at timestamptz
 );
 
 comment on table parley._p_transmission is
@@ -153,6 +155,7 @@ comment on table parley._p_transmission is
 type -1 stands for an Error of the broker.';
 
 create index on parley._p_transmission (endpoint_id, transmission_id);
+create index on parley._p_transmission (endpoint_id) where try_at is not null;
 
 -- When to classify them again at the earliest, in microseconds since 1970.
 create sequence parley._p_next_delayed_check minvalue 0 start 0;

@@ -151,7 +151,7 @@ so is all that the function is, its name included. Null when it is gone.';
 -- A snapshot that is kept sees old versions only, so there only a function that may act as the owner of
 -- the schema anyway is called.
 create function parley._p_call_validation(message_type parley._p_message_type, body bytea) returns boolean
-language plpgsql
+language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = on
 set jit = on
@@ -203,7 +203,8 @@ end
 $$;
 
 comment on function parley._p_call_validation(parley._p_message_type, bytea) is
-'Asks the validation function of a message type, under the planner''s settings of the server, the database or the role.
+'Asks the validation function of a message type, under the planner''s settings of the server, the database or the role,
+and as the owner of the schema, whoever calls: the daemon may log in as a role with more rights.
 False when it is gone, or may not run.
 Errors: 0A000 in a transaction that keeps its snapshot, and whatever the function raises.';
 
