@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
@@ -63,6 +64,9 @@ func newBatchPutCommand(a *verb.App) *cobra.Command {
 		Short:   "Put a batch of messages, and have another one put when all of them are done",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if then == standardInput || slices.Contains(args[1:], standardInput) {
+				return verb.Usagef("- stands for standard input, and a batch has more than one body: give each as an argument")
+			}
 			var done batchPut
 			return a.WithConnection(cmd.Context(), func(conn *pgx.Conn) (err error) {
 				done.BatchID, err = parley.PutGroup(cmd.Context(), conn, args[0], args[1:], thenQueue, then, parley.WithPriority(priority))

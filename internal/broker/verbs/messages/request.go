@@ -20,7 +20,8 @@ func newRequestCommand(a *verb.App) *cobra.Command {
 		Use:   "request --from SERVICE --to SERVICE [BODY]",
 		Short: "Send a message and wait for the reply",
 		Long: `Begin a dialog, send a message, wait for the first message that comes back, print it and end the conversation. The body of
-the reply goes to standard output as it is, behind text with a newline.
+the reply goes to standard output as it is, behind text with a newline. The message is the argument, or a file, or what comes
+from standard input: without an argument, or with -.
 
 The command fails when an Error comes back, when the other side ends without a reply, and when no reply comes in time or
 on Ctrl-C: then the conversation is ended with error 408, which the other side receives.`,

@@ -61,7 +61,9 @@ func newScheduleSetCommand(a *verb.App) *cobra.Command {
 		Short: "Make a schedule, or change the one of that name",
 		Long: `Make a schedule, or change the one of that name; it keeps its next time unless when it is due changes. Cron expressions have five
 fields, minute, hour, day of the month, month and day of the week, or six with seconds in front; @hourly, @daily and the like are
-known too. With --from and --to each due time begins a conversation between these services, and BODY is its first message.`,
+known too. With --from and --to each due time begins a conversation between these services, and BODY is its first message.
+
+With - for BODY it is what comes from standard input.`,
 		Args: cobra.RangeArgs(2, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cronText != "" {
@@ -73,8 +75,12 @@ known too. With --from and --to each due time begins a conversation between thes
 					return verb.Usagef("--cron: %v", err)
 				}
 			}
+			body, err := bodyOf(args[len(args)-1], a.Stdin)
+			if err != nil {
+				return err
+			}
 			schedule := operate.NewSchedule{
-				Name: args[0], Body: args[len(args)-1],
+				Name: args[0], Body: string(body),
 				FromService: verb.Given(cmd, "from", from), ToService: verb.Given(cmd, "to", to),
 				Contract: verb.Given(cmd, "contract", contract), MessageType: verb.Given(cmd, "message-type", messageType),
 				Cron: verb.Given(cmd, "cron", cronText), Every: verb.Given(cmd, "every", every), TimeZone: verb.Given(cmd, "time-zone", zone),

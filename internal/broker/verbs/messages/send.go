@@ -55,8 +55,8 @@ the service has sent a message with the same key before; on a new conversation, 
 
 With --end the conversation is ended behind what is sent, in the same transaction: for messages that need no answer.
 
-The body is the argument, or a file, or what comes from standard input. With --batch each line of it is a message of
-its own.
+The body is the argument, or a file, or what comes from standard input: without an argument, or with -. With --batch each
+line of it is a message of its own.
 
 That it was sent does not mean that it was delivered: when the target cannot be reached the message waits, and when it
 refuses an Error message comes back to the queue of the sending service. A dialog is not begun when nothing could lead to
@@ -265,13 +265,9 @@ func (f sendFlags) readBody(source io.Reader) ([]byte, error) {
 	case f.empty:
 		return nil, nil
 	case f.body != nil:
-		return []byte(*f.body), nil
+		return bodyOf(*f.body, source)
 	}
-	body, err := io.ReadAll(source)
-	if err != nil {
-		return nil, fmt.Errorf("read the body: %w", err)
-	}
-	return body, nil
+	return readBody(source)
 }
 
 // printSent prints a new handle alone to standard output, for scripts; what a person wants to know besides goes to

@@ -21,8 +21,11 @@ func newPutCommand(a *verb.App) *cobra.Command {
 		Short: "Put a message into a simple queue",
 		Long: `Put a message into a simple queue: one that was created with parley queue create --kind simple. Messages with the
 same key are taken in the order in which they were put. With --json it says what came of the message: the message_id that
-parley cancel takes, or the delayed_id of parley delayed withdraw.`,
+parley cancel takes, or the delayed_id of parley delayed withdraw.
+
+With - for BODY it is what comes from standard input, byte by byte.`,
 		Example: `  parley put jobs 'resize 17.png'
+  parley put jobs - < picture.png
   parley put jobs 'remind 17' --delay 1h --key 17
   parley put jobs 'rebuild the index' --unique index`,
 		Args: cobra.ExactArgs(2),
@@ -30,6 +33,10 @@ parley cancel takes, or the delayed_id of parley delayed withdraw.`,
 			options := []parley.PutOption{parley.WithPriority(priority)}
 			if cmd.Flags().Changed("key") {
 				options = append(options, parley.WithKey(key))
+			}
+			body, err := bodyOf(args[1], a.Stdin)
+			if err != nil {
+				return err
 			}
 			ctx := cmd.Context()
 			conn, err := a.Attach(ctx)
@@ -47,11 +54,11 @@ parley cancel takes, or the delayed_id of parley delayed withdraw.`,
 			var sent parley.SentMessage
 			switch {
 			case unique != "":
-				sent, err = parley.PutUnique(ctx, conn, args[0], []byte(args[1]), unique, options...)
+				sent, err = parley.PutUnique(ctx, conn, args[0], body, unique, options...)
 			case once != "":
-				sent, err = parley.PutOnce(ctx, conn, args[0], []byte(args[1]), once, options...)
+				sent, err = parley.PutOnce(ctx, conn, args[0], body, once, options...)
 			default:
-				sent, err = parley.Put(ctx, conn, args[0], []byte(args[1]), options...)
+				sent, err = parley.Put(ctx, conn, args[0], body, options...)
 			}
 			switch {
 			case err != nil:
