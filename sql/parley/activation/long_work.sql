@@ -178,7 +178,7 @@ begin
   select min(f.retry_at), bool_or(f.is_set_aside) into retry_at, is_set_aside
   from unnest(v_ids) as i (message_id)
   cross join lateral parley._p_fail_message(
-    v_queue, i.message_id, error, sqlstate, delay, coalesce(is_final, false)
+    v_queue, i.message_id, error, sqlstate, delay, coalesce(is_final, false), true
   ) as f;
 end
 $$;

@@ -10,7 +10,7 @@
 
 create function parley._p_fail_message(
   queue parley._p_queue, message_id bigint, error text, sqlstate text, delay interval, is_final boolean,
-  out retry_at timestamptz, out is_set_aside boolean
+  was_claimed boolean, out retry_at timestamptz, out is_set_aside boolean
 )
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -21,7 +21,7 @@ as $$
 declare
   v_message record;
   v_key_id bigint;
-  v_is_late boolean;
+  v_wait parley._p_message_wait;
 begin
   if not is_final and delay is null and (parley._p_retry_policy_of(queue)).queue_id is null then
     -- Nothing is locked: a lock would take the place of the transaction that failed in the row, which is to be counted.
@@ -49,28 +49,38 @@ begin
   if parley._p_is_message_claimed(queue.queue_id, message_id) then
     return;
   end if;
-  -- Where nobody has taken it since, this is the failure of which nobody had said why. The transaction that made it
-  -- wait may still be in its xmax, as it had locked it.
-  v_is_late := (
+  -- The wait that it has, where nobody has taken it since. The transaction that made it wait may still be in its xmax, as
+  -- it had locked it.
+  if not was_claimed and (
     v_message.taker = '0'
     or pg_xact_status(parley._p_full_transaction_id(v_message.taker)::text::xid8) is distinct from 'aborted'
-  ) and exists (
-    select
+  ) then
+    select * into v_wait
     from parley._p_message_wait as w
-    where w.queue_id = queue.queue_id and w.position = message_id and w.is_unexplained
-  );
+    where w.queue_id = queue.queue_id and w.position = message_id;
+  end if;
   perform parley._p_keep_error(queue.queue_id, message_id, v_message.endpoint_id, error, sqlstate);
+  if not is_final and delay is null and not v_wait.is_unexplained then
+    retry_at := v_wait.retry_at;
+    is_set_aside := false;
+    return;
+  end if;
   select w.retry_at, w.is_set_aside into retry_at, is_set_aside
   from parley._p_make_message_wait(
-    queue, message_id, v_message.row_id, v_message.lane, 1, -v_is_late::integer, delay, is_final
+    queue, message_id, v_message.row_id, v_message.lane,
+    -- An attempt that was reported counts once; one of which nobody had said why is no loss any more.
+    coalesce(v_wait.is_unexplained, true)::integer, -coalesce(v_wait.is_unexplained, false)::integer, delay, is_final
   ) as w;
 end
 $$;
 
-comment on function parley._p_fail_message(parley._p_queue, bigint, text, text, interval, boolean) is
+comment on function parley._p_fail_message(parley._p_queue, bigint, text, text, interval, boolean, boolean) is
 'Records that a message failed, and makes it wait, by the policy of its queue or for a time, or sets it aside. A return
-of which nobody had said why, and after which nobody has taken it, is this failure, and is counted as such. Gives nulls
-when it is gone or in the hands of others, and retry_at null when it is set aside, or need not wait.';
+of which nobody had said why, and after which nobody has taken it, is this failure, and is counted as such; so is a
+failure that was reported before, which is not counted again. Gives nulls when it is gone or in the hands of others, and
+retry_at null when it is set aside, or need not wait.
+Arguments: queue; message_id; error; sqlstate; delay; is_final; was_claimed, whether the caller had claimed it: then
+this is an attempt of its own.';
 
 create function parley._p_keep_error(queue_id integer, message_id bigint, key_id bigint, error text, sqlstate text)
 returns void
@@ -106,7 +116,7 @@ declare
 begin
   found := parley._p_require_delay(delay);
   select f.retry_at, f.is_set_aside into retry_at, is_set_aside
-  from parley._p_fail_message(v_queue, message_id, error, sqlstate, delay, false) as f;
+  from parley._p_fail_message(v_queue, message_id, error, sqlstate, delay, false, false) as f;
 end
 $$;
 
@@ -118,7 +128,8 @@ Arguments: queue; message_id; error, the text to keep, of which 2,000 characters
 how long it waits, 0 to 7 days (null: by the policy).
 Returns retry_at, when it is taken again at the earliest, null when it need not wait; and is_set_aside, whether it was
 set aside, because it has failed as often as the policy allows. Both are null when the message is gone, or others have
-taken it meanwhile: they report themselves. Readers leave what came back alone to this call for half a second.
+taken it meanwhile: they report themselves. Readers leave what came back alone to this call for half a second. Another
+report of the same attempt is not counted: its error is kept, and its delay holds, where it has one.
 Errors: 208 no such queue, 229 not allowed, 8402 no simple queue or delay out of range, 9609 malformed name.
 Source: spec P32, 5.6.';
 
@@ -132,7 +143,7 @@ as $$
 declare
   v_queue parley._p_queue := parley._p_find_simple_queue(parley._p_caller(caller), queue, 'RECEIVE');
 begin
-  return coalesce((parley._p_fail_message(v_queue, message_id, error, sqlstate, null, true)).is_set_aside, false);
+  return coalesce((parley._p_fail_message(v_queue, message_id, error, sqlstate, null, true, false)).is_set_aside, false);
 end
 $$;
 
@@ -200,7 +211,7 @@ begin
   if v_key_id is null then
     return false;
   end if;
-  if (parley._p_fail_message(v_queue, message_id, message, sqlstate, null, false)).is_set_aside is null then
+  if (parley._p_fail_message(v_queue, message_id, message, sqlstate, null, false, false)).is_set_aside is null then
     -- Others have it, or it is set aside: they count.
     perform parley._p_keep_error(v_queue.queue_id, message_id, v_key_id, message, sqlstate);
   end if;

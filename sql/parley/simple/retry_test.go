@@ -82,6 +82,55 @@ func TestFailedMessageWaitsByThePolicyInOneTransaction(t *testing.T) {
 	}
 }
 
+// A worker that reports an attempt twice, or two of its parts that do, count one failure: in one transaction, and in two.
+func TestAnAttemptThatIsReportedTwiceIsCountedOnce(t *testing.T) {
+	t.Parallel()
+	b := newRetrying(t)
+	b.Put("bad")
+	const counted = "select concat_ws(' ', attempts, losses, error) from parley.failing_messages"
+	tx := b.Begin()
+	tx.Exec("savepoint work")
+	id, _ := takeOne(tx, "bad")
+	tx.Exec("rollback to work")
+	at := sqltest.Value[time.Time](tx, "select retry_at from parley.retry('jobs', $1, 'refused')", id)
+	sqltest.Equal(tx, true, "select retry_at = $2::timestamptz and not is_set_aside from parley.retry('jobs', $1, 'refused again')", id, at)
+	tx.Commit()
+	sqltest.Equal(b.Session, "1 0 refused again", counted)
+	sqltest.Equal(b.Session, true, "select parley.record_message_failure('jobs', $1, null, 'and again')", id)
+	sqltest.Equal(b.Session, true, "select retry_at < clock_timestamp() + interval '1 minute' from parley.retry('jobs', $1, delay => '30 s')", id)
+	sqltest.Equal(b.Session, "1 0 and again", counted)
+	// The next attempt is counted, and a report for good holds.
+	endWaits(b)
+	tx = b.Begin()
+	tx.Exec("savepoint work")
+	if _, attempt := takeOne(tx, "bad"); attempt != 2 {
+		t.Errorf("attempt %d, want 2", attempt)
+	}
+	tx.Exec("rollback to work")
+	tx.Exec("select parley.retry('jobs', $1, 'refused')", id)
+	tx.Commit()
+	sqltest.Equal(b.Session, "2 0 refused", counted)
+	sqltest.Equal(b.Session, true, "select parley.fail('jobs', $1, 'in vain')", id)
+	sqltest.Equal(b.Session, "2 in vain", "select concat_ws(' ', rollbacks, error) from parley.set_aside_messages")
+}
+
+// A loss of which nobody said why stays one when a worker that claims the message later gives it back.
+func TestAClaimThatIsGivenBackExplainsNoEarlierLoss(t *testing.T) {
+	t.Parallel()
+	b := newRetrying(t)
+	b.Put("bad")
+	claim := sqltest.Value[string](b.Session, "select claim::text from parley.claim('jobs')")
+	b.Exec("update parley._p_message_claim set leased_until = clock_timestamp() - interval '1 second'")
+	sqltest.Equal(b.Session, 0, "select count(*) from parley.claim('jobs')")
+	sqltest.Equal(b.Session, true, "select is_set_aside is null from parley.give_back('jobs', $1::uuid, 'late')", claim)
+	for attempt := range 2 {
+		endWaits(b)
+		claim = sqltest.Value[string](b.Session, "select claim::text from parley.claim('jobs')")
+		sqltest.Equal(b.Session, false, "select is_set_aside from parley.give_back('jobs', $1::uuid, 'refused')", claim)
+		sqltest.Equal(b.Session, fmt.Sprintf("%d 1", attempt+1), "select concat_ws(' ', attempts, losses) from parley.failing_messages")
+	}
+}
+
 func TestMessagesOfAKeyWaitBehindTheOneThatFailed(t *testing.T) {
 	t.Parallel()
 	b := newRetrying(t)
