@@ -43,6 +43,9 @@ func ExplainConnection(err error) error {
 		return &connectionError{text: fmt.Sprintf(format, arguments...), cause: err}
 	}
 	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
+		if isOfPooler(pgErr) {
+			return why("the pooler at %s answers in place of PostgreSQL: %s; %s", where, pgErr.Message, poolerRemedy(pgErr.Message))
+		}
 		return why("PostgreSQL at %s refuses the connection: %s%s", where, pgErr.Message, refusalRemedy(pgErr.Code, connectErr.Config))
 	}
 	var unknownHost *net.DNSError

@@ -75,6 +75,10 @@ func (a *App) Report(cmd *cobra.Command, err error) int {
 		if pgErr.Hint != "" {
 			fmt.Fprintf(a.Stderr, "HINT: %s\n", InVerbs(pgErr.Hint))
 		}
+		if isOfPooler(pgErr) {
+			fmt.Fprintf(a.Stderr, "DETAIL: That is the answer of a pooler in place of PostgreSQL.\nHINT: To find out why, %s.\n",
+				poolerRemedy(pgErr.Message))
+		}
 	}
 	if hinted, ok := errors.AsType[hintedError](err); ok {
 		fmt.Fprintf(a.Stderr, "HINT: %s\n", hinted.hint)
