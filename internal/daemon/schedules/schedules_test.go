@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/parley-broker/parley/internal/cron"
 	"github.com/parley-broker/parley/internal/daemon"
@@ -28,6 +29,33 @@ func TestTheDatabaseRefusesTheCronExpressionsThatTheDaemonCannotRead(t *testing.
 		if reads := sqltest.Value[bool](b.Session, "select parley._p_is_cron($1)", expression); reads != (err == nil) {
 			t.Errorf("%q: the database says %v, the daemon %v", expression, reads, err)
 		}
+	}
+}
+
+// A time that never comes is refused when the schedule is made; one that the daemon finds is not.
+func TestTheDatabaseRefusesTheCronExpressionsThatAreNeverDue(t *testing.T) {
+	t.Parallel()
+	b := sqltest.NewJobs(t)
+	now := time.Now().UTC()
+	for _, expression := range []string{
+		"* * * * *", "@monthly", "0 0 29 2 *", "0 0 28-31 2 *", "0 0 31 1-12/2 *", "0 0 L 2 *", "0 0 29W 2 *", "0 0 31W 1 *", "0 0 * 2 1#4",
+		"0 0 * * 7L", "0 0 31 2 1", "0 0 31 2 7-2/2", "0 0 13 * */5", "0 0 1 1 * 2099", "0 0 */31 * 1L,1#1", "0 0 ? * 5-7/2", "0 0 0/7 0/6 *",
+		"0 0 1 1 * */2,2090-2095/5", "0 0 1 1 7/3", "30 2 29 2 ? 2096",
+		"0 0 31 2 *", "0 0 30 2 ?", "0 0 30-31 2 *", "0 0 31 2,4,6,9,11 *", "0 0 31 4/5 *,*", "0 0 30W 2 *", "0 0 31W 4 *", "0 0 31 2 */2", "0 0 */31 * 1#3",
+		"0 0 1 1 * 2020", "0 0 1 1 * 1999-2025/2", "0 0 29 2 * 2097-2099", "0 0 0/40 * *", "0 0 * 0/13 *", "0 0 40/2 * *",
+	} {
+		read, err := cron.Parse(expression)
+		if err != nil {
+			continue // The other test has those.
+		}
+		_, err = read.Next(now, time.UTC)
+		if due := sqltest.Value[bool](b.Session, "select parley._p_is_cron_ever_due($1, $2::date)", expression, now); due != (err == nil) {
+			t.Errorf("%q: the database says %v, the daemon %v", expression, due, err)
+		}
+	}
+	b.Exec("select parley.schedule('leap', 'jobs', 'leap', cron => '0 0 29 2 *')")
+	for _, never := range []string{"0 0 31 2 *", "0 0 30W 2 *", "0 0 1 1 * 2020"} {
+		b.Refuses(8402, "select parley.schedule('never', 'jobs', 'never', cron => $1)", never)
 	}
 }
 

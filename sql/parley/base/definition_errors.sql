@@ -79,6 +79,8 @@ from (values
   (8402, 'cron', 'cron is "%1$s"', 'It has five or six fields, each in its range, or is a word.',
     'Give minute, hour, day of the month, month and day of the week, such as ''30 2 * * *'', or @hourly, @daily, '
       || '@weekly, @monthly.'),
+  (8402, 'cron never', 'cron is "%1$s", which is never due', 'No day from now on is one of its days, months and years.',
+    'Give a day that comes, such as ''0 0 28 2 *'', or L for the last one of a month: ''0 0 L * *''.'),
   (8402, 'missed', 'missed is "%1$s"', 'It says what becomes of times for which no daemon was there.',
     'Use ONCE, ALL or SKIP.'),
   (8402, 'time zone', 'time_zone is "%1$s"', 'The server does not know it.',

@@ -59,6 +59,7 @@ var definitionRefusals = []refusal{
 	{number: 8402, because: "delay of messages that are final", statement: `
 		select parley.fail_message_delivery('Simple', array[1024], 'no', retry_ms => 1000, is_final => true)`},
 	{number: 8402, because: "three fields", statement: `select parley.schedule('new', 'Simple', 'x', cron => '* * *')`},
+	{number: 8402, because: "31 February", statement: `select parley.schedule('new', 'Simple', 'x', cron => '0 0 31 2 *')`},
 	{number: 8402, because: "unknown rule for missed times", statement: `select parley.schedule('new', 'Simple', 'x', every => '1 day', missed => 'LATER')`},
 	{number: 8402, because: "unknown time zone", statement: `select parley.schedule('new', 'Simple', 'x', every => '1 day', time_zone => 'Mars')`},
 	{number: 8402, because: "no retry policy", statement: `select parley.create_queue('New', retry => '{"often": true}')`},

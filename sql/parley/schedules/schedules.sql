@@ -122,13 +122,15 @@ begin
     found := parley._p_raise(8402, 'missed', coalesce(missed, 'null'));
   elsif parley._p_is_time_zone(time_zone) is not true then
     found := parley._p_raise(8402, 'time zone', coalesce(time_zone, 'null'));
+  elsif cron is not null and not parley._p_is_cron_ever_due(cron, (now() at time zone time_zone)::date) then
+    found := parley._p_raise(8402, 'cron never', cron);
   end if;
   return true;
 end
 $$;
 
 comment on function parley._p_require_schedule(text, text, interval, text, text, text, integer) is
-'Refuses a schedule that cannot be. Whether a cron expression is ever due the daemon finds out.
+'Refuses a schedule that cannot be, or is never due.
 Errors: 8402.';
 
 create function parley._p_place_of_schedule(
@@ -243,9 +245,9 @@ none that is older than a minute.
 The reader of the queue of from_service ends its side, as of any conversation.
 Returns whether it is new or changed.
 Errors: 208 no such queue, 229 not allowed, 2714 somebody else has a schedule of this name, 8402 no simple queue, both
-or neither of queue and services, an argument of the one given with the other, or one out of range, 8412 and 8421
-to_service malformed or missing, 8417 contract missing, 8423 no such service, 8425 no such contract, 9609 malformed
-name.
+or neither of queue and services, an argument of the one given with the other, one out of range, or a time that never
+comes, 8412 and 8421 to_service malformed or missing, 8417 contract missing, 8423 no such service, 8425 no such
+contract, 9609 malformed name.
 Source: spec P32.';
 
 create function parley.unschedule(name text, caller parley.caller default parley.current_caller()) returns void
