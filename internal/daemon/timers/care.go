@@ -27,25 +27,20 @@ func (t *Timers) care(ctx context.Context) time.Duration {
 	began := time.Now()
 	within, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
-	if err := activationstore.TakeCare(within, t.pool, caresAtOnce); err != nil && ctx.Err() == nil {
-		t.logger.Warn("expired messages and keys could not be removed; trying again", "error", err)
+	delayed, err := activationstore.TakeCare(within, t.pool, caresAtOnce)
+	var late time.Duration
+	if err == nil {
+		late, err = t.deliver(ctx, delayed)
 	}
-	late, err := t.deliver(ctx)
 	if err != nil && ctx.Err() == nil {
-		t.logger.Warn("delayed messages could not be classified; trying again", "error", err)
+		t.logger.Warn("what has expired could not be removed, or delayed messages not be classified; trying again", "error", err)
 	}
 	return max(careInterval, 20*(time.Since(began)-late))
 }
 
 // deliver finds the way again of what was delayed, a few endpoints at a time. An endpoint that takes too long is tried again, for longer,
 // when all others are done, and put off then; deliver says how long it took with such.
-func (t *Timers) deliver(ctx context.Context) (lost time.Duration, err error) {
-	within, cancel := context.WithTimeout(ctx, statementTimeout)
-	defer cancel()
-	senders, err := activationstore.DelayedSenders(within, t.pool)
-	if err != nil {
-		return 0, err
-	}
+func (t *Timers) deliver(ctx context.Context, senders []int64) (lost time.Duration, err error) {
 	var late []int64
 	for some := range slices.Chunk(senders, deliveredAtOnce) {
 		began := time.Now()

@@ -10,30 +10,18 @@ import (
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
-// TakeCare removes what has expired, up to a number of a kind, and does what else parley.fire_timers does without running functions of
-// others.
-func TakeCare(ctx context.Context, db pgdb.DB, top int) error {
-	_, err := db.Exec(ctx, `
-		select parley._p_take_care(
+// TakeCare removes what has expired, up to a number of a kind, and does what else parley.fire_timers does that is not urgent, without running
+// functions of others. It gives the endpoints of which messages wait for a way; those that were put off are not among them.
+func TakeCare(ctx context.Context, db pgdb.DB, top int) (delayed []int64, err error) {
+	err = db.QueryRow(ctx, `
+		select array(select * from parley._p_delayed_senders())
+		from parley._p_take_care(
 			caller => parley._p_caller(parley.current_caller()), only_queues => null, top => $1::integer
-		)`, top)
+		)`, top).Scan(&delayed)
 	if err != nil {
-		return pgdb.StatementError(err, "take care")
+		return nil, pgdb.StatementError(err, "take care")
 	}
-	return nil
-}
-
-// DelayedSenders gives the endpoints of which messages wait for a way; those that were put off are not among them.
-func DelayedSenders(ctx context.Context, db pgdb.DB) ([]int64, error) {
-	rows, err := db.Query(ctx, "select * from parley._p_delayed_senders()")
-	if err != nil {
-		return nil, pgdb.StatementError(err, "find what is delayed")
-	}
-	senders, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	if err != nil {
-		return nil, pgdb.StatementError(err, "find what is delayed")
-	}
-	return senders, nil
+	return delayed, nil
 }
 
 // DeliverDelayed finds the way again of what waits for endpoints. The server ends it after a time, as [SendDue].

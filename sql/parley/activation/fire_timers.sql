@@ -52,8 +52,6 @@ begin
   perform parley._p_forget_keys(coalesce(20 * top, 100000)) where only_queues is null;
   perform parley._p_set_aside_found(only_queues);
   perform parley._p_forget_claims(only_queues);
-  perform parley._p_deliver_all_due(only_queues);
-  perform parley._p_end_batches(only_queues);
   perform parley._p_forget_finished(only_queues);
   perform parley._p_forget_edits(only_queues);
   perform parley._p_forget_unique(only_queues);
@@ -75,9 +73,9 @@ end
 $$;
 
 comment on function parley._p_take_care(oid, integer[], integer) is
-'Does what is due and runs no function that others have made: the part of parley.fire_timers that neither sends nor
-delivers nor fires alarms. Gives how many answers of the broker configuration service it took: messages may have a way
-now.
+'Does what is not urgent and runs no function that others have made: the part of parley.fire_timers that neither sends
+nor delivers nor fires alarms. Gives how many answers of the broker configuration service it took: messages may have a
+way now.
 Arguments: caller; only_queues, of these alone, null for all; top, how many of a kind at most.';
 
 create function parley.fire_timers(
@@ -97,6 +95,8 @@ declare
 begin
   found := parley._p_require_top(top);
   v_answers := parley._p_take_care(v_caller, v_queues, top);
+  perform parley._p_deliver_all_due(v_queues);
+  perform parley._p_end_batches(v_queues);
   perform parley._p_send_due(v_queues, coalesce(top, 2147483647));
   if exists (select from parley._p_transmission)
     and (

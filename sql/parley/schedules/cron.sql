@@ -88,7 +88,8 @@ comment on function parley._p_is_cron(text) is
 'Reports whether the daemon can read a cron expression: five fields, six with seconds in front, or a word such as
 @daily.';
 
-create function parley._p_cron_numbers(field text, place integer, first_number integer, last_number integer) returns integer[]
+create function parley._p_cron_numbers(field text, place integer, first_number integer, last_number integer)
+returns integer[]
 language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $$

@@ -49,8 +49,8 @@ begin
   if parley._p_is_message_claimed(queue.queue_id, message_id) then
     return;
   end if;
-  -- The wait that it has, where nobody has taken it since. The transaction that made it wait may still be in its xmax, as
-  -- it had locked it.
+  -- The wait that it has, where nobody has taken it since. The transaction that made it wait may still be in its xmax,
+  -- as it had locked it.
   if not was_claimed and (
     v_message.taker = '0'
     or pg_xact_status(parley._p_full_transaction_id(v_message.taker)::text::xid8) is distinct from 'aborted'
@@ -143,7 +143,9 @@ as $$
 declare
   v_queue parley._p_queue := parley._p_find_simple_queue(parley._p_caller(caller), queue, 'RECEIVE');
 begin
-  return coalesce((parley._p_fail_message(v_queue, message_id, error, sqlstate, null, true, false)).is_set_aside, false);
+  return coalesce(
+    (parley._p_fail_message(v_queue, message_id, error, sqlstate, null, true, false)).is_set_aside, false
+  );
 end
 $$;
 
