@@ -96,21 +96,24 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  perform parley._p_notify('parley', 'queues');
+  if tg_op <> 'UPDATE' or new *<> old then
+    perform parley._p_notify('parley', 'queues');
+  end if;
   return null;
 end
 $$;
 
-comment on function parley._p_notify_daemon() is 'Notifies the daemons that what they work by has changed.';
+comment on function parley._p_notify_daemon() is
+'Notifies the daemons that a row of what they work by has changed.';
 
 create trigger _p_notify_daemon after insert or update or delete on parley._p_queue
-for each statement execute function parley._p_notify_daemon();
+for each row execute function parley._p_notify_daemon();
 
 create trigger _p_notify_daemon after insert or update or delete on parley._p_external_activation
-for each statement execute function parley._p_notify_daemon();
+for each row execute function parley._p_notify_daemon();
 
 create trigger _p_notify_daemon after insert or delete on parley._p_event_notification
-for each statement execute function parley._p_notify_daemon();
+for each row execute function parley._p_notify_daemon();
 
 create trigger _p_notify_daemon after update on parley._p_broker
-for each statement execute function parley._p_notify_daemon();
+for each row execute function parley._p_notify_daemon();

@@ -26,14 +26,17 @@ language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  lock table parley._p_catalog_change in row share mode;
-  perform nextval('parley._p_catalog_version');
+  if tg_op <> 'UPDATE' or new *<> old then
+    lock table parley._p_catalog_change in row share mode;
+    perform nextval('parley._p_catalog_version');
+  end if;
   return null;
 end
 $$;
 
 comment on function parley._p_change_catalog() is
-'Moves the version of the catalog on, for each statement that writes to it.';
+'Moves the version of the catalog on, for each row of it that a statement changes: one that finds none, or says again
+what a row has, leaves it.';
 
 create function parley._p_is_catalog_changing() returns boolean
 language plpgsql
@@ -55,48 +58,78 @@ comment on function parley._p_is_catalog_changing() is
 'Reports whether a transaction, our own and prepared ones included, has changed the catalog and not ended yet.
 Cost: a read of the lock table.';
 
-create trigger _p_change_catalog after insert or update or delete or truncate on parley._p_broker
+create trigger _p_change_catalog after insert or update or delete on parley._p_broker
+for each row execute function parley._p_change_catalog();
+create trigger _p_empty_catalog after truncate on parley._p_broker
 for each statement execute function parley._p_change_catalog();
 
-create trigger _p_change_catalog after insert or update or delete or truncate on parley._p_message_type
+create trigger _p_change_catalog after insert or update or delete on parley._p_message_type
+for each row execute function parley._p_change_catalog();
+create trigger _p_empty_catalog after truncate on parley._p_message_type
 for each statement execute function parley._p_change_catalog();
 
-create trigger _p_change_catalog after insert or update or delete or truncate on parley._p_contract
+create trigger _p_change_catalog after insert or update or delete on parley._p_contract
+for each row execute function parley._p_change_catalog();
+create trigger _p_empty_catalog after truncate on parley._p_contract
 for each statement execute function parley._p_change_catalog();
 
-create trigger _p_change_catalog after insert or update or delete or truncate on parley._p_contract_message_type
+create trigger _p_change_catalog after insert or update or delete on parley._p_contract_message_type
+for each row execute function parley._p_change_catalog();
+create trigger _p_empty_catalog after truncate on parley._p_contract_message_type
 for each statement execute function parley._p_change_catalog();
 
-create trigger _p_change_catalog after insert or update or delete or truncate on parley._p_queue
+create trigger _p_change_catalog after insert or update or delete on parley._p_queue
+for each row execute function parley._p_change_catalog();
+create trigger _p_empty_catalog after truncate on parley._p_queue
 for each statement execute function parley._p_change_catalog();
 
-create trigger _p_change_catalog after insert or update or delete or truncate on parley._p_service
+create trigger _p_change_catalog after insert or update or delete on parley._p_service
+for each row execute function parley._p_change_catalog();
+create trigger _p_empty_catalog after truncate on parley._p_service
 for each statement execute function parley._p_change_catalog();
 
-create trigger _p_change_catalog after insert or update or delete or truncate on parley._p_service_contract
+create trigger _p_change_catalog after insert or update or delete on parley._p_service_contract
+for each row execute function parley._p_change_catalog();
+create trigger _p_empty_catalog after truncate on parley._p_service_contract
 for each statement execute function parley._p_change_catalog();
 
-create trigger _p_change_catalog after insert or update or delete or truncate on parley._p_priority
+create trigger _p_change_catalog after insert or update or delete on parley._p_priority
+for each row execute function parley._p_change_catalog();
+create trigger _p_empty_catalog after truncate on parley._p_priority
 for each statement execute function parley._p_change_catalog();
 
-create trigger _p_change_catalog after insert or update or delete or truncate on parley._p_route
+create trigger _p_change_catalog after insert or update or delete on parley._p_route
+for each row execute function parley._p_change_catalog();
+create trigger _p_empty_catalog after truncate on parley._p_route
 for each statement execute function parley._p_change_catalog();
 
-create trigger _p_change_catalog after insert or update or delete or truncate on parley._p_permission
+create trigger _p_change_catalog after insert or update or delete on parley._p_permission
+for each row execute function parley._p_change_catalog();
+create trigger _p_empty_catalog after truncate on parley._p_permission
 for each statement execute function parley._p_change_catalog();
 
 -- A replication worker and a restore turn ordinary triggers off.
 do $$
 begin
   alter table parley._p_broker enable always trigger _p_change_catalog;
+  alter table parley._p_broker enable always trigger _p_empty_catalog;
   alter table parley._p_message_type enable always trigger _p_change_catalog;
+  alter table parley._p_message_type enable always trigger _p_empty_catalog;
   alter table parley._p_contract enable always trigger _p_change_catalog;
+  alter table parley._p_contract enable always trigger _p_empty_catalog;
   alter table parley._p_contract_message_type enable always trigger _p_change_catalog;
+  alter table parley._p_contract_message_type enable always trigger _p_empty_catalog;
   alter table parley._p_queue enable always trigger _p_change_catalog;
+  alter table parley._p_queue enable always trigger _p_empty_catalog;
   alter table parley._p_service enable always trigger _p_change_catalog;
+  alter table parley._p_service enable always trigger _p_empty_catalog;
   alter table parley._p_service_contract enable always trigger _p_change_catalog;
+  alter table parley._p_service_contract enable always trigger _p_empty_catalog;
   alter table parley._p_priority enable always trigger _p_change_catalog;
+  alter table parley._p_priority enable always trigger _p_empty_catalog;
   alter table parley._p_route enable always trigger _p_change_catalog;
+  alter table parley._p_route enable always trigger _p_empty_catalog;
   alter table parley._p_permission enable always trigger _p_change_catalog;
+  alter table parley._p_permission enable always trigger _p_empty_catalog;
 end
 $$;

@@ -95,7 +95,6 @@ begin
   if not parley._p_is_epoch_current() then
     perform parley._p_begin_epoch();
   elsif exists (select from parley._p_broker as b where b.timeline is null) and parley._p_timeline() is not null then
-    -- A statement that changes no row would announce a change of the catalog all the same.
     update parley._p_broker as b set timeline = parley._p_timeline() where b.timeline is null;
   end if;
   return (select b.epoch from parley._p_broker as b);
