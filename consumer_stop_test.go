@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -57,10 +58,17 @@ func TestConsumerThatIsStoppedCutsHandlersOffAfterTheGraceTime(t *testing.T) {
 	}
 }
 
+// Also with readers that are about to sleep: nothing but the stop would wake them before the poll interval.
 func TestConsumerThatIsStoppedLeavesNoConnectionBehind(t *testing.T) {
 	t.Parallel()
 	pool := serviceDatabase(t)
-	consumer := start(t, parley.Consumer{Pool: pool, Handler: store, Readers: 3})
+	idle := parley.Consumer{Pool: pool, Handler: store, Readers: 3, PollInterval: time.Hour}
+	for round := range 20 {
+		consumer := start(t, idle)
+		<-time.After(time.Duration(round) * time.Millisecond)
+		fixture.RequireNoError(t, consumer.finish())
+	}
+	consumer := start(t, idle)
 	waitForSleepers(t, pool)
 	fixture.RequireNoError(t, consumer.finish())
 	parleytest.Until(t, "all connections are back in the pool", func() bool { return pool.Stat().AcquiredConns() == 0 })
