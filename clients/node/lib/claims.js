@@ -55,6 +55,8 @@ export class ClaimConsumer extends Worker {
   #held = new Set()
   #beating
   #heart = null
+  #isBeating = false
+  #isFinished = false
 
   constructor ({ count = 1, lease = 60000, ...settings }) {
     super(settings)
@@ -64,12 +66,19 @@ export class ClaimConsumer extends Worker {
 
   async run () {
     this.#beating = setInterval(() => this.#beat(), this.lease / beatsPerLease)
-    await super.run()
+    try {
+      await super.run()
+    } finally {
+      clearInterval(this.#beating)
+      this.#isFinished = true
+      this.#rest()
+    }
   }
 
-  finish () {
-    clearInterval(this.#beating)
+  /** Closes the connection of the heartbeat. */
+  #rest () {
     if (this.#heart) this.disconnect(this.#heart)
+    this.#heart = null
   }
 
   async workOnce (client) {
@@ -107,14 +116,19 @@ export class ClaimConsumer extends Worker {
 
   /** Renews all claims, and lets their handlers know which are lost. */
   async #beat () {
-    if (this.#held.size === 0) return
+    // One at a time: a beat may take longer than the time between two, and opens the connection.
+    if (this.#held.size === 0 || this.#isBeating) return
+    this.#isBeating = true
     try {
       if (!this.#heart || this.#heart.isLost) this.#heart = await this.connect()
-      for (const work of this.#held) await work.beat(this.#heart, this.lease)
+      for (const work of this.#held) if (!this.#isFinished) await work.beat(this.#heart, this.lease)
     } catch (error) {
-      this.logger.warn(`queue ${this.queue}: a claim could not be renewed: ${error.message}`)
-      if (this.#heart) this.disconnect(this.#heart)
-      this.#heart = null
+      if (!this.#isFinished) this.logger.warn(`queue ${this.queue}: a claim could not be renewed: ${error.message}`)
+      this.#rest()
+    } finally {
+      this.#isBeating = false
+      // The worker may have ended while this connected.
+      if (this.#isFinished) this.#rest()
     }
   }
 }

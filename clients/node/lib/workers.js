@@ -76,13 +76,9 @@ export class Worker {
       }
       await listening
     } finally {
-      this.finish()
       for (const signal of ['SIGTERM', 'SIGINT']) process.removeListener(signal, onSignal)
     }
   }
-
-  /** Ends what a kind of worker has besides its readers. */
-  finish () {}
 
   /** Waits so long, or until the worker stops. */
   async pause (milliseconds) {

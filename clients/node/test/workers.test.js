@@ -181,6 +181,36 @@ test('a stop lets handlers finish and cuts off those that do not', async () => {
   await db.until("select waiting_messages + retrying_messages from parley.simple_queues where queue_name = 'stops'", 1)
 })
 
+// Also one that is about to sleep, or to connect: nothing else would wake it before the poll interval.
+test('a stop wakes each reader and ends all sessions', async () => {
+  const queue = await db.queue('idle')
+  const sessions = "select count(*) from pg_stat_activity where datname = current_database() and backend_type = 'client backend'"
+  await db.until(sessions, 1)
+  const settings = { queue, handler: () => new Promise(resolve => setTimeout(resolve, 5)), pollInterval: 3600000 }
+  for (let round = 0; round < 40; round++) {
+    await working(parley.SimpleConsumer, { ...settings, readers: 4 }, () => new Promise(resolve => setTimeout(resolve, round)))
+  }
+  await db.until(sessions, 1)
+  // The heartbeat may be connecting when the worker stops.
+  for (let round = 0; round < 20; round++) {
+    await parley.put(db.client, queue, 'long')
+    let began
+    const beginning = new Promise(resolve => { began = resolve })
+    const handler = () => { began(); return settings.handler() }
+    await working(parley.ClaimConsumer, { ...settings, handler, lease: 6 }, () => beginning)
+  }
+  await db.until(sessions, 1)
+})
+
+test('a worker of claims that is refused leaves nothing behind', async () => {
+  const timers = () => process.getActiveResourcesInfo().filter(kind => kind === 'Timeout').length
+  const before = timers()
+  const without = Object.assign(new URL(db.dsn), { pathname: '/postgres' }).href
+  const worker = new parley.ClaimConsumer({ queue: 'none', handler () {}, connectionString: without, logger: silent })
+  await assert.rejects(worker.run(), parley.BrokerUnusable)
+  assert.ok(timers() <= before, 'a heartbeat goes on')
+})
+
 test('a handler that takes too long is rolled back', async () => {
   const queue = await db.queue('late')
   await parley.put(db.client, queue, 'a')
