@@ -10,8 +10,8 @@ import (
 	"github.com/parley-broker/parley/internal/pgdb"
 )
 
-// TakeCare removes what has expired, up to a number of a kind, and does what else parley.fire_timers does that is not urgent, without running
-// functions of others. It gives the endpoints of which messages wait for a way; those that were put off are not among them.
+// TakeCare removes what has expired, up to a number of a kind, and does what else parley.fire_timers does that is not urgent, without
+// running functions of others. It gives the endpoints of which messages wait for a way; those that were put off are not among them.
 func TakeCare(ctx context.Context, db pgdb.DB, top int) (delayed []int64, err error) {
 	err = db.QueryRow(ctx, `
 		select array(select * from parley._p_delayed_senders())
