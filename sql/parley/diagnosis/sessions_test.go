@@ -189,7 +189,7 @@ func TestSchedulesWithoutADaemonAreFound(t *testing.T) {
 func TestSchedulesThatFailAreFound(t *testing.T) {
 	t.Parallel()
 	b := sqltest.NewJobs(t)
-	b.Exec("select parley.schedule('tick', 'jobs', 'x', cron => '0 0 31 2 *')")
+	b.Exec("select parley.schedule('tick', 'jobs', 'x', cron => '0 0 29 2 *')")
 	b.RequireNoFinding(sqltest.Runtime, "schedule-failing")
 	b.Exec(`select parley._p_run_due(schedule_id, null, 0, null, 'never due') from parley._p_schedule`)
 	f := b.RequireFinding(sqltest.Runtime, "schedule-failing")
