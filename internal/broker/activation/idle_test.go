@@ -41,7 +41,7 @@ func TestAThousandIdleQueuesCostAFewStatements(t *testing.T) {
 		where q.is_activation_enabled and pg_sequence_last_value(q.wakeup_sequence) > extract(epoch from clock_timestamp())`)
 	version := value[int64](b, "select last_value from parley._p_catalog_version")
 	const spell = 10 * time.Second
-	const most = int64(3 * spell / time.Second)
+	const most = int64(7 * spell / time.Second / 2)
 	// Work that a slow machine has put off may fall into one spell, and not into each.
 	statements := most + 1
 	for spells := 0; statements > most && spells < 3; spells++ {
