@@ -234,7 +234,9 @@ func TestAStepThatFailsIsTriedAgainAndThenSuspendsItsInstance(t *testing.T) {
 	e := newEngine(t)
 	e.orchestration("Fails", "Order", "[]")
 	isMended := make(chan struct{})
-	node := e.serve(orchestrations(map[string]*program{"Fails": {run: func(_ context.Context, _ process.World, _ json.RawMessage, v process.Event) (process.Step, error) {
+	// No lease is over before its work is done: a step that is repeated would be counted otherwise.
+	lasting := func(c *host.Config) { c.Lease = time.Minute }
+	node := e.serve(lasting, orchestrations(map[string]*program{"Fails": {run: func(_ context.Context, _ process.World, _ json.RawMessage, v process.Event) (process.Step, error) {
 		select {
 		case <-isMended:
 		default:
