@@ -95,17 +95,18 @@ declare
   v_message parley_flow._p_message;
   v_ports integer[];
   v_instances bigint[];
+  v_waiting_ports integer[];
 begin
   select * into v_message from parley_flow._p_message as m where m.message_id = suspended.message_id;
   v_ports := array(select m.send_port_id from parley_flow._p_match(array[v_message.promoted]) as m);
-  v_instances := array(
-    select w.instance_id
-    from parley_flow._p_match_waits(array[v_message.promoted]) as w
-    where not exists (
-      select
-      from parley_flow._p_send_port as s
-      where s.send_port_id = w.send_port_id and s.send_port_id = any (v_ports) and s.convoy is not null
-    )
+  select coalesce(array_agg(w.instance_id order by w.instance_id), '{}'),
+    array_agg(w.send_port_id order by w.instance_id)
+  into v_instances, v_waiting_ports
+  from parley_flow._p_match_waits(array[v_message.promoted]) as w
+  where not exists (
+    select
+    from parley_flow._p_send_port as s
+    where s.send_port_id = w.send_port_id and s.send_port_id = any (v_ports) and s.convoy is not null
   );
   if v_ports = '{}' and v_instances = '{}' then
     return false;
@@ -114,7 +115,7 @@ begin
     v_message.message_id, cardinality(v_ports) + cardinality(v_instances) - 1
   );
   perform parley_flow._p_deliver_to_instances(
-    array[v_message.message_id], array_fill(1, array[cardinality(v_instances)]), v_instances, due_at
+    array[v_message.message_id], array_fill(1, array[cardinality(v_instances)]), v_instances, v_waiting_ports, due_at
   );
   perform parley_flow._p_deliver(
     array[v_message.message_id], array[v_message.promoted], array_fill(1, array[cardinality(v_ports)]), v_ports,

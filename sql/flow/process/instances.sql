@@ -121,6 +121,7 @@ declare
   v_policy constant text := parley_flow._p_setting('orchestration', port.name, 'unread') #>> '{}';
   v_message parley_flow._p_message;
   v_instances bigint[];
+  v_ports integer[];
   v_outcome text := 'SUSPENDED';
 begin
   select * into v_message from parley_flow._p_message as m where m.message_id = $2;
@@ -133,21 +134,20 @@ begin
     v_outcome := 'REPUBLISHED';
   elsif v_policy = 'republish' then
     -- All others had their chance when it was published: but for those that began to wait after that.
-    v_instances := array(
-      select w.instance_id
-      from (
-        select m.instance_id from parley_flow._p_match_waits(array[v_message.promoted]) as m
-        union
-        select f.instance_id from parley_flow._p_match_failed_waits(v_message.promoted, v_message.written) as f
-      ) as w
-      join parley_flow._p_instance as i on i.instance_id = w.instance_id
-      where i.began_at > v_message.received_at and w.instance_id <> $4
-      order by w.instance_id
-    );
+    select coalesce(array_agg(w.instance_id order by w.instance_id), '{}'),
+      array_agg(i.send_port_id order by w.instance_id)
+    into v_instances, v_ports
+    from (
+      select m.instance_id from parley_flow._p_match_waits(array[v_message.promoted]) as m
+      union
+      select f.instance_id from parley_flow._p_match_failed_waits(v_message.promoted, v_message.written) as f
+    ) as w
+    join parley_flow._p_instance as i on i.instance_id = w.instance_id
+    where i.began_at > v_message.received_at and w.instance_id <> $4;
     if v_instances <> '{}' then
       perform parley_flow._p_add_deliveries($2, cardinality(v_instances) - 1);
       perform parley_flow._p_deliver_to_instances(
-        array[$2], array_fill(1, array[cardinality(v_instances)]), v_instances
+        array[$2], array_fill(1, array[cardinality(v_instances)]), v_instances, v_ports
       );
       v_outcome := 'REPUBLISHED';
     end if;

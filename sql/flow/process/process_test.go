@@ -127,6 +127,34 @@ func TestAMessageOfAnOpenTransactionOutlivesItsInstance(t *testing.T) {
 	sqltest.Equal(d.Session, "PROCESS process.unread", "select string_agg(stage || ' ' || code, ',') from parley_flow._p_suspended")
 }
 
+// A publisher may find an instance that has ended when it makes the delivery, a statement later: the message is not lost either.
+func TestAMessageOutlivesAnInstanceThatEndsWhileItIsPublished(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, "", "[]")
+	instance := d.instance()
+	// Publishers stop between looking for who waits and making the delivery.
+	stopping := d.Connection()
+	stopping.Exec("begin; lock table parley_flow._p_message in share mode")
+	publisher := d.Connection()
+	published := make(chan struct{})
+	go func() {
+		defer close(published)
+		publisher.PublishFlow("other", `{"urn:p#Po": "a"}`)
+	}()
+	d.WaitUntil("select count(*) = 1 from pg_locks where relation = 'parley_flow._p_message'::regclass and not granted")
+	d.ends(d.Session, instance)
+	stopping.Exec("commit")
+	<-published
+	got := d.claim()
+	if len(got) != 1 || got[0].Stage != "PROCESS" || got[0].Key != sqltest.Value[string](d.Session, "select 'i' || $1::bigint", instance) {
+		t.Fatalf("claimed are %+v", got)
+	}
+	d.Exec(`select parley_flow._p_advance('Send', 'Waits', array[$1::bigint], array[$2::bigint],
+		unread => jsonb_build_array(jsonb_build_object('instance', $3::bigint, 'message', $4::bigint, 'came_by', $5::text)))`,
+		got[0].Lease, got[0].Item, instance, got[0].Message, got[0].Key)
+	sqltest.Equal(d.Session, "PROCESS process.unread", "select string_agg(stage || ' ' || code, ',') from parley_flow._p_suspended")
+}
+
 // A message that an instance could not take yet is decided about by the transaction that ends the instance.
 func TestTheEndOfAnInstanceDecidesAboutWhatItHasNotRead(t *testing.T) {
 	t.Parallel()

@@ -60,18 +60,19 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_ports integer[] := array(select m.send_port_id from parley_flow._p_match(array[draft.promoted]) as m);
-  v_instances bigint[] := array(
-    select w.instance_id
-    from parley_flow._p_match_failed_waits(draft.promoted, draft.written) as w
-    -- A message of a convoy is decided about in its lane.
-    where not exists (
-      select
-      from parley_flow._p_send_port as s
-      where s.send_port_id = w.send_port_id and s.send_port_id = any (v_ports) and s.convoy is not null
-    )
-    order by w.instance_id
-  );
+  v_instances bigint[];
+  v_waiting_ports integer[];
 begin
+  select coalesce(array_agg(w.instance_id order by w.instance_id), '{}'),
+    array_agg(w.send_port_id order by w.instance_id)
+  into v_instances, v_waiting_ports
+  from parley_flow._p_match_failed_waits(draft.promoted, draft.written) as w
+  -- A message of a convoy is decided about in its lane.
+  where not exists (
+    select
+    from parley_flow._p_send_port as s
+    where s.send_port_id = w.send_port_id and s.send_port_id = any (v_ports) and s.convoy is not null
+  );
   if v_ports = '{}' and v_instances = '{}' then
     return false;
   end if;
@@ -85,7 +86,7 @@ begin
   end if;
   if v_instances <> '{}' then
     perform parley_flow._p_deliver_to_instances(
-      array[draft.message_id], array_fill(1, array[cardinality(v_instances)]), v_instances
+      array[draft.message_id], array_fill(1, array[cardinality(v_instances)]), v_instances, v_waiting_ports
     );
   end if;
   return true;

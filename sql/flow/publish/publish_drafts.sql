@@ -48,6 +48,7 @@ declare
   v_reached integer[];
   v_waited_ns integer[];
   v_instances bigint[];
+  v_waiting_ports integer[];
 begin
   select array_agg(d.message_id order by d.n), array_agg(d.promoted order by d.n), bool_or(d.code is not null)
   into v_ids, v_promoted, v_are_failed
@@ -69,7 +70,7 @@ begin
     where drafts[m.n].code is null and m.port is distinct from publisher;
   end if;
   if exists (select from parley_flow._p_awaited_property) then
-    select w.ns, w.instances into v_waited_ns, v_instances
+    select w.ns, w.instances, w.ports into v_waited_ns, v_instances, v_waiting_ports
     from parley_flow._p_waiting_for(
       v_promoted, v_ns, v_ports, publishers, array(select d.code is not null from unnest(drafts) as d)
     ) as w;
@@ -99,7 +100,7 @@ begin
     perform parley_flow._p_deliver(v_ids, v_promoted, v_ns, v_ports);
   end if;
   if v_instances is not null then
-    perform parley_flow._p_deliver_to_instances(v_ids, v_waited_ns, v_instances);
+    perform parley_flow._p_deliver_to_instances(v_ids, v_waited_ns, v_instances, v_waiting_ports);
   end if;
   return query
   select g.n, v_ids[g.n], 'PUBLISHED' from generate_series(1, cardinality(v_ids)) as g (n) where v_deliveries[g.n] > 0;

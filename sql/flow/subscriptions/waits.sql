@@ -204,12 +204,13 @@ Arguments: promoted and written, the properties of the failed message.';
 
 create function parley_flow._p_waiting_for(
   promoted jsonb[], matched_ns integer[], matched_ports integer[], publishers bigint[], are_failed boolean[],
-  out ns integer[], out instances bigint[]
+  out ns integer[], out instances bigint[], out ports integer[]
 )
 language sql stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select array_agg(w.n order by w.n, w.instance_id), array_agg(w.instance_id order by w.n, w.instance_id)
+  select array_agg(w.n order by w.n, w.instance_id), array_agg(w.instance_id order by w.n, w.instance_id),
+    array_agg(w.send_port_id order by w.n, w.instance_id)
   from parley_flow._p_match_waits(promoted) as w
   where are_failed[w.n] is not true and w.instance_id is distinct from publishers[w.n] and not exists (
     select
@@ -220,7 +221,7 @@ as $$
 $$;
 
 comment on function parley_flow._p_waiting_for(jsonb[], integer[], integer[], bigint[], boolean[]) is
-'Gives which messages of a batch go to which instances that wait; null: none does. A message of a convoy is not given:
+'Gives which messages of a batch go to which instances that wait, of which orchestrations; null: none does. A message of a convoy is not given:
 its lane decides.
 Arguments: promoted properties; matched_ns and matched_ports, which of the messages, from 1 on, goes to which
 subscriber; publishers, null or the instance of each; are_failed, those that go to no instance.';
@@ -250,7 +251,7 @@ comment on function parley_flow._p_convoy_key(jsonb, text[]) is
 'Gives the key of a convoy, to which a message belongs by the values of its properties.';
 
 create function parley_flow._p_deliver_to_instances(
-  ids bigint[], ns integer[], instances bigint[], due_at timestamptz default null
+  ids bigint[], ns integer[], instances bigint[], ports integer[], due_at timestamptz default null
 ) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -262,9 +263,8 @@ begin
     select h.system, s.item_priority,
       array_agg(parley_flow._p_lane_of_instance(s.name, k.key) order by u.place) as lanes,
       array_agg(ids[u.n] order by u.place) as subjects, array_agg(convert_to(k.key, 'UTF8') order by u.place) as data
-    from unnest(ns, instances) with ordinality as u (n, instance_id, place)
-    join parley_flow._p_instance as i on i.instance_id = u.instance_id
-    join parley_flow._p_send_port as s on s.send_port_id = i.send_port_id
+    from unnest(ns, instances, ports) with ordinality as u (n, instance_id, send_port_id, place)
+    join parley_flow._p_send_port as s on s.send_port_id = u.send_port_id
     join parley_flow._p_host as h on h.host_id = s.host_id
     cross join lateral (select format('i%s', u.instance_id) as key) as k
     group by h.system, s.item_priority
@@ -278,6 +278,8 @@ begin
 end
 $$;
 
-comment on function parley_flow._p_deliver_to_instances(bigint[], integer[], bigint[], timestamptz) is
-'Makes deliveries of messages to instances: items of the systems of their hosts.
-Arguments: ids, of messages; ns and instances, which of them, from 1 on, goes to which instance; due_at, not before.';
+comment on function parley_flow._p_deliver_to_instances(bigint[], integer[], bigint[], integer[], timestamptz) is
+'Makes deliveries of messages to instances: items of the systems of their hosts. An instance that has ended since it
+was found gets one as well: it is decided about when the item is claimed.
+Arguments: ids, of messages; ns, instances and ports, which of them, from 1 on, goes to which instance of which
+orchestration; due_at, not before.';
