@@ -167,6 +167,35 @@ comment on function parley_flow._p_store_drafts(parley_flow._p_draft[], parley_f
 'Makes rows of drafts, and tracks their properties.
 Arguments: drafts; origin; deliveries, how many each begins with: what has none is not stored.';
 
+create function parley_flow._p_suspend_undelivered(ids bigint[], ns integer[], ports integer[]) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_lost record;
+begin
+  for v_lost in
+    select ids[m.n] as message_id, m.send_port_id
+    from unnest(ns, ports) as m (n, send_port_id)
+    where not exists (select from parley_flow._p_send_port as s where s.send_port_id = m.send_port_id)
+    order by m.n
+  loop
+    perform parley_flow._p_suspend_message(
+      v_lost.message_id, 'SEND', null, null, 'send.port-gone',
+      format('the send port of number %s was dropped while the message was published', v_lost.send_port_id), true, 0
+    );
+    perform parley_flow._p_track_one(
+      'SUSPEND', '', '', v_lost.message_id, jsonb_build_object('code', 'send.port-gone')
+    );
+    perform parley_flow._p_count('', array['documents_suspended'], array[1]);
+  end loop;
+end
+$$;
+
+comment on function parley_flow._p_suspend_undelivered(bigint[], integer[], integer[]) is
+'Suspends messages whose send ports were dropped since they matched, as those that are on their way to one.
+Arguments: as _p_deliver.';
+
 create function parley_flow._p_deliver(
   ids bigint[], promoted jsonb[], ns integer[], ports integer[], due_at timestamptz default null
 ) returns void
@@ -177,6 +206,7 @@ as $$
 declare
   v_target record;
   v_done text[] := array[]::text[];
+  v_made integer := 0;
 begin
   -- Most batches go to one port, whose lane is the same for all.
   if cardinality(ns) > 8 then
@@ -199,6 +229,7 @@ begin
         deliver_at => due_at
       );
       v_done := v_done || v_target.name;
+      v_made := v_made + cardinality(v_target.ns);
     end loop;
   end if;
   for v_target in
@@ -224,14 +255,19 @@ begin
       v_target.system, v_target.lanes, v_target.subjects, data => v_target.data, priority => v_target.item_priority,
       deliver_at => due_at
     );
+    v_made := v_made + cardinality(v_target.lanes);
   end loop;
+  if v_made < cardinality(ns) then
+    perform parley_flow._p_suspend_undelivered(ids, ns, ports);
+  end if;
 end
 $$;
 
 comment on function parley_flow._p_deliver(bigint[], jsonb[], integer[], integer[], timestamptz) is
 'Makes the deliveries of messages: items of the systems of the hosts of their send ports.
 Arguments: ids, of messages, and their promoted properties, one for each; ns and ports, which of them, from 1 on, goes
-to which send port; due_at, not before that time, null: now.';
+to which send port; due_at, not before that time, null: now. A message whose port was dropped since it matched is
+suspended.';
 
 create function parley_flow._p_without_tokens(
   drafts parley_flow._p_draft[], reached integer[], deliveries integer[], awaited integer[]

@@ -53,8 +53,7 @@ begin
   select array_agg(d.message_id order by d.n), array_agg(d.promoted order by d.n), bool_or(d.code is not null)
   into v_ids, v_promoted, v_are_failed
   from unnest(drafts) with ordinality as d (
-    message_id, interchange_id, parent_id, size, content_id, message_type, promoted, written, parts, body, code, error,
-    n
+    message_id, interchange, parent_id, size, content_id, message_type, promoted, written, parts, body, code, error, n
   );
   if epoch is not null and epoch = (select c.epoch from parley_flow._p_configuration as c)
     and parley_flow._p_can_be_matched(cardinality(drafts), matched_messages, matched_ports) then

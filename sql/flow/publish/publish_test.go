@@ -276,3 +276,33 @@ func TestPublisherDoesNotWaitForTheCauseOfAnother(t *testing.T) {
 	}
 	sqltest.Equal(f.Session, 4, "select count(*)::integer from parley_flow.suspended as s join parley_flow.routing_failures as f using (cause_id)")
 }
+
+// A send port may be dropped between the moment a publisher finds it and the moment it makes the delivery: the message waits for an operator.
+func TestAMessageWhosePortIsDroppedWhileItIsPublishedIsSuspended(t *testing.T) {
+	t.Parallel()
+	f := sqltest.NewFlow(t)
+	stopping := f.Connection()
+	stopping.Exec("begin; lock table parley_flow._p_message in share mode")
+	publisher := f.Connection()
+	published := make(chan struct{})
+	go func() {
+		defer close(published)
+		publisher.PublishFlow("urn:s#Order", `{"urn:p#Amount": 2000}`)
+	}()
+	f.WaitUntil("select count(*) = 1 from pg_locks where relation = 'parley_flow._p_message'::regclass and not granted")
+	f.Exec("select parley_flow.unenlist('ERP')")
+	f.Exec(`select parley_flow.apply(prune => true, definitions => (
+		select jsonb_object_agg(o.kind, o.objects)
+		from (
+			select d.kind, jsonb_object_agg(d.name, d.settings) as objects
+			from parley_flow.definitions as d
+			where d.name <> 'ERP'
+			group by d.kind
+		) as o))`)
+	stopping.Exec("commit")
+	<-published
+	sqltest.Equal(f.Session, "Big", "select string_agg(l.lane, ' ') from parley_store.lanes as l where parley_store.has_work(l.system, l.lane)")
+	sqltest.Equal(f.Session, "SEND send.port-gone", "select string_agg(stage || ' ' || code, ',') from parley_flow.suspended")
+	sqltest.Equal(f.Session, 1, `select parley_flow.terminate_suspended('{"code": "send.port-gone"}')`)
+	sqltest.Equal(f.Session, 1, "select count(*) from parley_flow.messages")
+}

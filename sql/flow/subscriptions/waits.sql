@@ -221,8 +221,8 @@ as $$
 $$;
 
 comment on function parley_flow._p_waiting_for(jsonb[], integer[], integer[], bigint[], boolean[]) is
-'Gives which messages of a batch go to which instances that wait, of which orchestrations; null: none does. A message of a convoy is not given:
-its lane decides.
+'Gives which messages of a batch go to which instances that wait, of which orchestrations; null: none does. A message
+of a convoy is not given: its lane decides.
 Arguments: promoted properties; matched_ns and matched_ports, which of the messages, from 1 on, goes to which
 subscriber; publishers, null or the instance of each; are_failed, those that go to no instance.';
 
