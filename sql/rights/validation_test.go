@@ -76,7 +76,7 @@ func TestAValidationFunctionHasNotTheRightsOfTheDaemon(t *testing.T) {
 	role := b.Role("daemon")
 	b.Exec("grant " + sqltest.Quote(sqltest.Value[string](b.Session, "select current_user")) + " to " + sqltest.Quote(role))
 	daemon := b.As(role)
-	daemon.Exec("select parley._p_deliver_delayed_of_each(array(select * from parley._p_delayed_senders()))")
+	daemon.Exec("select parley._p_deliver_delayed_of_each(array(select * from parley._p_delayed_senders(null)))")
 	daemon.Exec("select parley._p_send_due_of(endpoint_id, clock_timestamp(), 1) from parley._p_delayed_send")
 	sqltest.Equal(b.Session, "delayed later", "select string_agg(body, ' ' order by body) from public.judged")
 	sqltest.Equal(b.Session, true, "select bool_and(role = current_user) from public.judged")

@@ -11,7 +11,7 @@ import (
 var EngineProperties = map[string]string{
 	"MessageType": "text", "ReceivePortName": "text", "ReceiveLocationName": "text", "InboundTransportType": "text",
 	"InboundTransportLocation": "text", "SourceFileName": "text", "MessageID": "integer", "InterchangeID": "integer",
-	"ParentMessageID": "integer", "ReceivedTime": "timestamp", "SendPortName": "text", tokenProperty: "text",
+	"ParentMessageID": "integer", "ReceivedTime": "timestamp", "SendPortName": "text", TokenProperty: "text",
 	"Transport.Address": "text", "Transport.Adapter": "text",
 	"ErrorReport.ErrorType": "text", "ErrorReport.FailureCode": "text",
 	"ErrorReport.FailureCategory": "text", "ErrorReport.MessageType": "text", "ErrorReport.ReceivePortName": "text",

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// tokenProperty is by which an answer finds who has asked. A request has it written, so that nothing routes by it, and an answer promoted.
-const tokenProperty = "CorrelationToken"
+// TokenProperty is by which an answer finds who has asked. A request has it written, so that nothing routes by it, and an answer promoted.
+const TokenProperty = "CorrelationToken"
 
 // tokenOf gives the token of a request.
 func (r *run) tokenOf(n *node, request reference) (string, *Fault) {
@@ -15,7 +15,7 @@ func (r *run) tokenOf(n *node, request reference) (string, *Fault) {
 	if fault != nil {
 		return "", fault
 	}
-	if token, is := m.Written[tokenProperty].(string); is && token != "" {
+	if token, is := m.Written[TokenProperty].(string); is && token != "" {
 		return token, nil
 	}
 	return "", &Fault{
@@ -26,14 +26,14 @@ func (r *run) tokenOf(n *node, request reference) (string, *Fault) {
 
 // asks reports whether a set is initialised by whose token the answer comes.
 func asks(sets []setReference) bool {
-	return slices.ContainsFunc(sets, func(s setReference) bool { return slices.Equal(s.properties, []string{tokenProperty}) })
+	return slices.ContainsFunc(sets, func(s setReference) bool { return slices.Equal(s.properties, []string{TokenProperty}) })
 }
 
 // withoutToken gives a message that is sent on without the token by which it came as an answer: it answers nothing any more.
 func withoutToken(m Message) Message {
-	if _, has := m.Promoted[tokenProperty]; has {
+	if _, has := m.Promoted[TokenProperty]; has {
 		m.Promoted = maps.Clone(m.Promoted)
-		delete(m.Promoted, tokenProperty)
+		delete(m.Promoted, TokenProperty)
 	}
 	return m
 }
@@ -46,13 +46,13 @@ func (r *run) withToken(m Message) (sent Message, known *Message) {
 	if sent.Written == nil {
 		sent.Written = map[string]any{}
 	}
-	delete(sent.Promoted, tokenProperty)
-	sent.Written[tokenProperty] = token
+	delete(sent.Promoted, TokenProperty)
+	sent.Written[TokenProperty] = token
 	seen := sent
 	seen.Promoted = maps.Clone(sent.Promoted)
 	if seen.Promoted == nil {
 		seen.Promoted = map[string]any{}
 	}
-	seen.Promoted[tokenProperty] = token
+	seen.Promoted[TokenProperty] = token
 	return sent, &seen
 }

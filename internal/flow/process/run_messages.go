@@ -128,7 +128,7 @@ func (a *send) advance(r *run, n *node) (outcome, *Fault) {
 		if fault != nil {
 			return waits, fault
 		}
-		promoted[tokenProperty] = token
+		promoted[TokenProperty] = token
 	}
 	sent, fault := r.promote(n, *m, a.properties, promoted)
 	if fault != nil {
@@ -137,7 +137,7 @@ func (a *send) advance(r *run, n *node) (outcome, *Fault) {
 	known := &sent
 	if asks(a.initialise) {
 		sent, known = r.withToken(sent)
-	} else if _, isOwn := promoted[tokenProperty]; !isOwn {
+	} else if _, isOwn := promoted[TokenProperty]; !isOwn {
 		sent = withoutToken(sent)
 	}
 	if fault := r.initialise(n, a.initialise, known, false); fault != nil {

@@ -19,9 +19,6 @@ import (
 	"github.com/parley-broker/parley/internal/verb"
 )
 
-// correlationToken is the property by which answers of ports find the instance that has asked.
-const correlationToken = "CorrelationToken"
-
 // exitWaiting is the exit code of an instance that still waits.
 const exitWaiting = 3
 
@@ -212,7 +209,7 @@ func (t *trialOfProcess) next(ctx context.Context, files []string, answers map[s
 // isFor reports whether a wait takes a message. A token is no condition: the answer of a port has it, and no file can.
 func isFor(w process.Wait, m process.Message) bool {
 	for name, value := range w.Equal {
-		if name != correlationToken && fmt.Sprint(m.Promoted[name]) != value {
+		if name != process.TokenProperty && fmt.Sprint(m.Promoted[name]) != value {
 			return false
 		}
 	}

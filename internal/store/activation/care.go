@@ -14,7 +14,7 @@ import (
 // running functions of others. It gives the endpoints of which messages wait for a way; those that were put off are not among them.
 func TakeCare(ctx context.Context, db pgdb.DB, top int) (delayed []int64, err error) {
 	err = db.QueryRow(ctx, `
-		select array(select * from parley._p_delayed_senders())
+		select array(select * from parley._p_delayed_senders(only_queues => null))
 		from parley._p_take_care(
 			caller => parley._p_caller(parley.current_caller()), only_queues => null, top => $1::integer
 		)`, top).Scan(&delayed)

@@ -144,24 +144,21 @@ func (b *builder) computedAhead(node ast.Expression, refused *fault.Error) (sqlE
 
 // compute gives the result of an expression for each list of values that a query gives, behind its text.
 func (b *builder) compute(f *expression.Frame, sql string, types []value.Type, e *expression.Expression) (value.Value, *fault.Error) {
-	read, err := b.rows(f, sql, types)
-	if err != nil {
-		return value.Value{}, err
-	}
-	outer := f.Row
-	defer func() { f.Row = outer }()
 	results := map[string]*string{}
-	for _, row := range read {
-		f.Row = row[1:]
+	err := b.each(f, sql, types, func(list string) *fault.Error {
 		v, err := e.Evaluate(f)
 		if err != nil {
-			return v, err
+			return err
 		}
-		results[row[0].Raw()] = nil
+		results[list] = nil
 		if written := encode(f.Context.Settings, v); written != nil {
 			text := string(written)
-			results[row[0].Raw()] = &text
+			results[list] = &text
 		}
+		return nil
+	})
+	if err != nil {
+		return value.Value{}, err
 	}
 	list, _ := json.Marshal(results)
 	return value.NewNVarChar(string(list)), nil

@@ -99,35 +99,41 @@ func (s *source) holds(leaves []sqlExpression) bool {
 	return true
 }
 
-// rows reads all rows of a query.
-func (b *builder) rows(f *expression.Frame, sql string, types []value.Type) (read [][]value.Value, err *fault.Error) {
+// each reads all rows of a query, and then has Go compute something of each: of its first value, and with the others as the row of the frame.
+func (b *builder) each(f *expression.Frame, sql string, types []value.Type, compute func(first string) *fault.Error) *fault.Error {
+	var read [][]value.Value
 	ctx, _ := f.Outside.(context.Context)
-	_, err = b.execute(ctx, sql, "SELECT", nil, f, func(cells [][]byte) *fault.Error {
+	_, err := b.execute(ctx, sql, "SELECT", nil, f, func(cells [][]byte) *fault.Error {
 		row, err := decodeRow(types, cells)
 		read = append(read, row)
 		return err
 	})
-	return read, err
+	if err != nil {
+		return err
+	}
+	outer := f.Row
+	defer func() { f.Row = outer }()
+	for _, row := range read {
+		f.Row = row[1:]
+		if err := compute(row[0].Raw()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // choose gives the places of the rows that a condition takes, as a list of JSON.
 func (b *builder) choose(f *expression.Frame, sql string, types []value.Type, c *expression.Condition) (value.Value, *fault.Error) {
-	read, err := b.rows(f, sql, types)
+	places := []string{}
+	err := b.each(f, sql, types, func(place string) *fault.Error {
+		truth, err := c.Evaluate(f)
+		if truth == expression.True {
+			places = append(places, place)
+		}
+		return err
+	})
 	if err != nil {
 		return value.Value{}, err
-	}
-	outer := f.Row
-	defer func() { f.Row = outer }()
-	places := []string{}
-	for _, row := range read {
-		f.Row = row[1:]
-		truth, err := c.Evaluate(f)
-		if err != nil {
-			return value.Value{}, err
-		}
-		if truth == expression.True {
-			places = append(places, row[0].Raw())
-		}
 	}
 	list, _ := json.Marshal(places)
 	return value.NewNVarChar(string(list)), nil

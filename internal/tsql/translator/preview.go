@@ -100,27 +100,20 @@ func (g *targeting) readBefore(c *change) {
 // read reads the rows, and gives a list for each that the condition takes. A row that several rows of other tables meet has the values of
 // the first.
 func (p *preview) read(b *builder, f *expression.Frame, sql string, types []value.Type) (value.Value, *fault.Error) {
-	read, err := b.rows(f, sql, types)
-	if err != nil {
-		return value.Value{}, err
-	}
-	outer := f.Row
-	defer func() { f.Row = outer }()
 	seen := map[string]bool{}
 	list := [][]string{}
-	for _, row := range read {
-		place := row[0].Raw()
+	err := b.each(f, sql, types, func(place string) *fault.Error {
 		if seen[place] {
-			continue
+			return nil
 		}
-		f.Row = row[1:]
 		cells, isTaken, err := p.cells(b, f, place)
-		if err != nil {
-			return value.Value{}, err
-		}
-		if isTaken {
+		if err == nil && isTaken {
 			seen[place], list = true, append(list, cells)
 		}
+		return err
+	})
+	if err != nil {
+		return value.Value{}, err
 	}
 	text, _ := json.Marshal(list)
 	return value.NewNVarChar(string(text)), nil

@@ -99,15 +99,10 @@ declare
 begin
   select * into v_message from parley_flow._p_message as m where m.message_id = suspended.message_id;
   v_ports := array(select m.send_port_id from parley_flow._p_match(array[v_message.promoted]) as m);
-  select coalesce(array_agg(w.instance_id order by w.instance_id), '{}'),
-    array_agg(w.send_port_id order by w.instance_id)
-  into v_instances, v_waiting_ports
-  from parley_flow._p_match_waits(array[v_message.promoted]) as w
-  where not exists (
-    select
-    from parley_flow._p_send_port as s
-    where s.send_port_id = w.send_port_id and s.send_port_id = any (v_ports) and s.convoy is not null
-  );
+  select coalesce(w.instances, '{}'), w.ports into v_instances, v_waiting_ports
+  from parley_flow._p_waiting_for(
+    array[v_message.promoted], array_fill(1, array[cardinality(v_ports)]), v_ports, null, null
+  ) as w;
   if v_ports = '{}' and v_instances = '{}' then
     return false;
   end if;

@@ -103,7 +103,7 @@ begin
       v_answers > 0
       or coalesce(pg_sequence_last_value('parley._p_next_delayed_check'), 0) <= extract(epoch from v_now) * 1000000
     ) then
-    perform parley._p_deliver_delayed(null, v_queues, passes_by => true);
+    perform parley._p_deliver_delayed_of_each(array(select * from parley._p_delayed_senders(v_queues)));
     -- However many wait, classifying them takes a twentieth of the time and no more.
     perform setval(
       'parley._p_next_delayed_check',

@@ -249,9 +249,7 @@ where o.destination_id is null;
 
 comment on view parley._p_delayed_endpoint is 'Sides of conversations of which messages wait for a way.';
 
-create function parley._p_deliver_delayed(
-  service_name text, only_queues integer[] default null, passes_by boolean default false
-) returns void
+create function parley._p_deliver_delayed(service_name text) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -259,7 +257,6 @@ set jit = off
 as $$
 declare
   v_id bigint;
-  v_now timestamptz := clock_timestamp();
 begin
   if pg_sequence_last_value('parley._p_broker_switch') is not null then
     return;
@@ -269,21 +266,9 @@ begin
     from parley._p_endpoint as e
     where e.endpoint_id in (select d.endpoint_id from parley._p_delayed_endpoint as d)
       and (_p_deliver_delayed.service_name is null or e.far_service = _p_deliver_delayed.service_name)
-      and (
-        only_queues is null or e.service_id in (
-          select s.service_id from parley._p_service as s where s.queue_id = any (only_queues)
-        )
-      )
-      and not exists (
-        select from parley._p_transmission as t where t.endpoint_id = e.endpoint_id and passes_by and t.try_at > v_now
-      )
     order by e.endpoint_id
   loop
-    if passes_by then
-      perform from parley._p_endpoint as e where e.endpoint_id = v_id for update skip locked;
-    else
-      perform from parley._p_endpoint as e where e.endpoint_id = v_id for update;
-    end if;
+    perform from parley._p_endpoint as e where e.endpoint_id = v_id for update;
     if found then
       perform parley._p_deliver_delayed_of(v_id);
     end if;
@@ -291,12 +276,10 @@ begin
 end
 $$;
 
-comment on function parley._p_deliver_delayed(text, integer[], boolean) is
+comment on function parley._p_deliver_delayed(text) is
 'Finds the way again of what waits in the transmission queue: delivers it here, or puts it on its way to another
 database, in the order it was sent.
-Arguments: service_name, of the far side, null for any; only_queues, the queues of the senders, null for all;
-passes_by, whether conversations that somebody holds, and those that were put off, are passed by: the former are waited
-for otherwise.';
+Arguments: service_name, of the far side, null for any. Conversations that somebody holds are waited for.';
 
 create function parley._p_deliver_delayed_of(endpoint_id bigint) returns void
 language plpgsql

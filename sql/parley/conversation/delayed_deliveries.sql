@@ -5,9 +5,9 @@
 -- long is put off, alone (try_at of its first message).
 -- Invariant: the messages of an endpoint are delivered together. In between SEND would find the target connected, and
 -- pass those that wait.
--- Locks: the endpoint's row FOR UPDATE, skip locked in the daemon and in fire_timers; then those of SEND.
+-- Locks: the endpoint's row FOR UPDATE, skip locked; then those of SEND.
 
-create function parley._p_delayed_senders() returns setof bigint
+create function parley._p_delayed_senders(only_queues integer[]) returns setof bigint
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set jit = off
@@ -20,15 +20,24 @@ begin
     select d.endpoint_id
     from parley._p_delayed_endpoint as d
     where not exists (
-      select from parley._p_transmission as t where t.endpoint_id = d.endpoint_id and t.try_at > v_now
-    )
+        select from parley._p_transmission as t where t.endpoint_id = d.endpoint_id and t.try_at > v_now
+      )
+      and (
+        only_queues is null or exists (
+          select
+          from parley._p_endpoint as e
+          join parley._p_service as s using (service_id)
+          where e.endpoint_id = d.endpoint_id and s.queue_id = any (only_queues)
+        )
+      )
     order by d.endpoint_id;
   end if;
 end
 $$;
 
-comment on function parley._p_delayed_senders() is
-'Gives the endpoints of which messages wait for a way and may be tried now, for _p_deliver_delayed_of_each.';
+comment on function parley._p_delayed_senders(integer[]) is
+'Gives the endpoints of which messages wait for a way and may be tried now, for _p_deliver_delayed_of_each.
+Arguments: only_queues, the queues of the senders, null for all.';
 
 create function parley._p_deliver_delayed_of_each(endpoints bigint[]) returns void
 language plpgsql
