@@ -99,7 +99,8 @@ func (s *source) holds(leaves []sqlExpression) bool {
 	return true
 }
 
-// each reads all rows of a query, and then has Go compute something of each: of its first value, and with the others as the row of the frame.
+// each reads all rows of a query, and then has Go compute something of each: of its first value, and with the others as the row of the
+// frame.
 func (b *builder) each(f *expression.Frame, sql string, types []value.Type, compute func(first string) *fault.Error) *fault.Error {
 	var read [][]value.Value
 	ctx, _ := f.Outside.(context.Context)
